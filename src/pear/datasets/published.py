@@ -1,0 +1,157 @@
+"""The paper's experiment set-up: problem, prior, users and what its system returned.
+
+Read from the folder named by ``PEAR_BENCH``; nothing of it ships with the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import DataUnavailable
+from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
+from pear.problem.features import States
+
+UPPER_BOUNDS = {"RevolvingUtilizationOfUnsecuredLines": 1.0}
+"""Results above these are not allowed in the published set-up; other results only below 0."""
+
+UNACTIONABLE = ("age", "relationship", "race", "sex", "native_country", "NumberOfDependents")
+PROTECTED = ("race", "sex", "age")
+
+
+@dataclass(frozen=True)
+class PublishedUsers:
+    """Users of the paper with their true weights.
+
+    ``states`` ``(n, d)``, ``weights`` ``(n, p)`` in the problem's order, ``scores`` ``(n,)``
+    of the published classifier, ``component`` ``(n,)`` of the mixture each was drawn from.
+    """
+
+    states: States
+    weights: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    component: NDArray[np.intp]
+
+
+def bench_folder() -> Path | None:
+    """The folder with the published set-up, if there is one."""
+    folder = os.environ.get("PEAR_BENCH")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def read_setup(name: str) -> dict[str, Any]:
+    """The published set-up of ``adult`` or ``givemecredit`` as plain data."""
+    folder = bench_folder()
+    if folder is None or not (folder / name / "setup.json").is_file():
+        raise DataUnavailable(
+            f"the published set-up '{name}' was not found; set PEAR_BENCH to the folder that holds it"
+        )
+    data: dict[str, Any] = json.loads((folder / name / "setup.json").read_text())
+    return data
+
+
+def published_problem(name: str, max_length: int | None = None) -> Problem:
+    """The published problem: features, action grid, cost graph with the settings of its tables."""
+    setup = read_setup(name)
+    space = FeatureSpace(tuple(_feature(content) for content in setup["features"]))
+    actions = ActionSpace(space, tuple(_action(content) for content in setup["actions"]))
+    edges = tuple((a, b) for a, b in setup["weight_order"] if a != b)
+    cost = setup["cost"]
+    graph = CostGraph(
+        space,
+        edges,
+        floor=cost["floor"],
+        offset=cost["parent_offset"],
+        zero_change=cost["zero_change_counts_as"],
+    )
+    return Problem(space, actions, graph, Goal(), max_length or setup["max_actions"], name=name)
+
+
+def published_prior_means(name: str) -> NDArray[np.float64]:
+    """Means of the six components, shape ``(6, p)``, in the problem's weight order."""
+    setup = read_setup(name)
+    features = [f["name"] for f in setup["features"]]
+    published = [a if a == b else f"{a}->{b}" for a, b in setup["weight_order"]]
+    ours = [*features, *(f"{a}->{b}" for a, b in setup["weight_order"] if a != b)]
+    order = [published.index(weight) for weight in ours]
+    return np.array(setup["prior"]["means"], float)[:, order]
+
+
+def published_classifier(problem: Problem) -> BlackBox:
+    """The published two-layer network for Adult."""
+    folder = bench_folder()
+    if folder is None:
+        raise DataUnavailable("the published classifier was not found; set PEAR_BENCH")
+    arrays = dict(np.load(folder / "adult" / "blackbox_nn.npz"))
+    layers = [
+        (arrays[f"{name}_weight"].astype(float).T, arrays[f"{name}_bias"].astype(float))
+        for name in ("linears_0", "linears_1", "output")
+    ]
+    return BlackBox(
+        _Network(problem.space, layers), problem.space, problem.goal, name="published Adult network"
+    )
+
+
+def published_users(problem: Problem) -> PublishedUsers:
+    """The 300 Adult users of the set ``All`` with their true weights."""
+    folder = bench_folder()
+    if folder is None:
+        raise DataUnavailable("the published users were not found; set PEAR_BENCH")
+    table = pd.read_csv(folder / "adult" / "users_all.csv")
+    return PublishedUsers(
+        states=problem.space.encode(table[list(problem.space.names)]),
+        weights=table[[f"w:{name}" for name in problem.weight_names]].to_numpy(float),
+        scores=table["model_score"].to_numpy(float),
+        component=table["mixture_class"].to_numpy(np.intp),
+    )
+
+
+def published_outcomes() -> pd.DataFrame:
+    """What the published system returned for each Adult user."""
+    folder = bench_folder()
+    if folder is None:
+        raise DataUnavailable("the published outcomes were not found; set PEAR_BENCH")
+    return pd.read_csv(folder / "adult" / "published_all.csv")
+
+
+@dataclass(frozen=True)
+class _Network:
+    """relu, relu, sigmoid over the one-hot encoding; picklable for worker processes."""
+
+    space: FeatureSpace
+    layers: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+    def __call__(self, states: States) -> NDArray[np.float64]:
+        hidden = self.space.one_hot(states)
+        for weights, bias in self.layers[:-1]:
+            hidden = np.maximum(hidden @ weights + bias, 0.0)
+        weights, bias = self.layers[-1]
+        return np.asarray(1.0 / (1.0 + np.exp(-(hidden @ weights + bias)[:, 0])))
+
+
+def _feature(content: dict[str, Any]) -> Feature:
+    name = content["name"]
+    marks: dict[str, Any] = {"immutable": name in UNACTIONABLE, "protected": name in PROTECTED}
+    if content["kind"] == "categorical":
+        return Feature(name, "categorical", categories=tuple(content["categories"]), **marks)
+    return Feature(name, "numeric", scale=(content["min"], content["max"]), **marks)
+
+
+def _action(content: dict[str, Any]) -> Action:
+    added = content["mode"] == "add"
+    return Action(
+        content["name"],
+        content["feature"],
+        content["mode"],
+        tuple(content["arguments"]),
+        lower=0.0 if added else None,
+        upper=UPPER_BOUNDS.get(content["feature"]) if added else None,
+    )

@@ -1,0 +1,5 @@
+"""What does the classifier say?"""
+
+from pear.decision.blackbox import BlackBox, from_callable
+
+__all__ = ["BlackBox", "from_callable"]

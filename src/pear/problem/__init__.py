@@ -1,0 +1,27 @@
+"""What can this person change, and what does it cost?"""
+
+from pear.problem.actions import Action, ActionSpace, Requirement
+from pear.problem.costs import CostGraph, costs_under, walk
+from pear.problem.features import Feature, FeatureSpace
+from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.plan import Certificate, Plan, Step
+from pear.problem.problem import Archetype, Goal, Problem
+
+__all__ = [
+    "NO_LIMITS",
+    "Action",
+    "ActionSpace",
+    "Archetype",
+    "Certificate",
+    "CostGraph",
+    "Feature",
+    "FeatureSpace",
+    "Goal",
+    "Limits",
+    "Plan",
+    "Problem",
+    "Requirement",
+    "Step",
+    "costs_under",
+    "walk",
+]

@@ -1,0 +1,165 @@
+"""An ordered plan for one person, and what is proven about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+from pear.errors import InvalidPlan
+from pear.problem.features import Value
+
+Verdict = Literal["optimal", "infeasible", "bounded", "unknown", "heuristic"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a search has proven.
+
+    ``optimal``: no cheaper plan in the space searched. ``infeasible``: no plan at all.
+    ``bounded``: a plan, and nothing cheaper than ``lower_bound``. ``unknown``: no plan found
+    before the budget ended. ``heuristic``: the planner proves nothing.
+
+    ``blocking`` lists, for an infeasible verdict, the person's own limits (alone or in
+    pairs) whose removal opens a plan. ``reproducible`` is false when the clock ended it.
+    """
+
+    verdict: Verdict
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    rows: int = 0
+    seconds: float = 0.0
+    max_length: int | None = None
+    max_changes_per_feature: int = 1
+    reproducible: bool = True
+    blocking: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.verdict not in get_args(Verdict):
+            raise InvalidPlan(
+                f"'verdict' must be one of {', '.join(get_args(Verdict))} (got {self.verdict!r})"
+            )
+
+    @property
+    def gap(self) -> float | None:
+        """How much cheaper a plan might still exist, in cost units."""
+        if self.upper_bound is None or self.lower_bound is None:
+            return None
+        return max(0.0, self.upper_bound - self.lower_bound)
+
+    def words(self) -> str:
+        """The certificate as a sentence."""
+        space = f"with at most {self.max_length} changes" if self.max_length else "considered"
+        asked = f"{self.rows:,} rows asked"
+        if self.verdict == "optimal":
+            return f"Proven: no cheaper plan exists among the plans {space} ({asked})."
+        if self.verdict == "infeasible":
+            text = f"Proven: no plan {space} turns the decision around ({asked})."
+            if self.blocking:
+                ways = "; or ".join(" and ".join(group) for group in self.blocking)
+                text += f" Lifting your limit would open one: {ways}."
+            return text
+        if self.verdict == "bounded":
+            return (
+                f"Not proven cheapest: nothing below {self.lower_bound:.2f} exists, "
+                f"this plan costs {self.upper_bound:.2f} ({asked})."
+            )
+        if self.verdict == "unknown":
+            return f"No plan found before the budget ended; none may exist ({asked})."
+        return f"Found by a method that proves nothing ({asked})."
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change, with its cost and the score before and after it."""
+
+    action: str
+    argument: Value
+    feature: str
+    before: Value
+    after: Value
+    cost: float
+    score_before: float
+    score_after: float
+    words: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Ordered steps for one person.
+
+    ``moves`` are the numbers of the steps in the action space, for code that works on
+    arrays. ``success`` says whether the last state is favourable. ``on_grid`` is false for
+    methods whose values do not come from the action space (FACE); then ``moves`` is empty.
+    """
+
+    start: Mapping[str, Value]
+    steps: tuple[Step, ...]
+    cost: float
+    score: float
+    success: bool
+    certificate: Certificate
+    moves: tuple[int, ...] = ()
+    on_grid: bool = True
+    method: str = "exact"
+    problem_fingerprint: str = ""
+    model_fingerprint: str = ""
+
+    @property
+    def length(self) -> int:
+        return len(self.steps)
+
+    def words(self) -> str:
+        """The plan as numbered sentences."""
+        if not self.success:
+            return "No plan. " + self.certificate.words()
+        lines = [
+            f"{i}. {step.words} (cost {step.cost:.1f})" for i, step in enumerate(self.steps, 1)
+        ]
+        return "\n".join([*lines, f"Total cost {self.cost:.1f}. {self.certificate.words()}"])
+
+    def with_certificate(self, certificate: Certificate) -> Plan:
+        """The same plan under another certificate."""
+        return replace(self, certificate=certificate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        data = asdict(self)
+        data["start"] = dict(self.start)
+        return data
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Plan:
+        """The plan stored by :meth:`to_dict`; anything else is refused naming what is wrong."""
+        if not isinstance(data, Mapping):
+            raise InvalidPlan(f"a plan must be a JSON object (got a {type(data).__name__})")
+        try:
+            certificate = dict(data["certificate"])
+            certificate["blocking"] = tuple(tuple(g) for g in certificate.get("blocking", ()))
+            content = dict(data)
+            content["certificate"] = Certificate(**certificate)
+            content["steps"] = tuple(Step(**step) for step in data["steps"])
+            content["moves"] = tuple(int(move) for move in data.get("moves", ()))
+            content["start"] = dict(data["start"])
+            plan = cls(**content)
+            float(plan.cost), float(plan.score)
+        except KeyError as error:
+            raise InvalidPlan(f"the plan lacks {error}; was it written by this package?") from None
+        except (TypeError, ValueError) as error:
+            raise InvalidPlan(f"the plan cannot be read: {error}") from None
+        return plan
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan stored by :meth:`to_json`."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidPlan(f"the plan is not JSON: {error}") from None
+        return cls.from_dict(data)
