@@ -1,0 +1,1 @@
+"""What can be done from the terminal? One file per command."""
