@@ -1,0 +1,166 @@
+"""How does a person answer a choice question?
+
+A response model turns the costs of the plans on offer into the probability that each is
+chosen. The posterior uses it as a likelihood; simulated people use it to answer.
+
+References: paper, eqn. logistic and eqn. noiseless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.errors import InvalidSetting
+
+Costs = NDArray[np.float64]
+"""Costs of k plans under n weight samples, shape ``(n, k)`` or with leading axes."""
+
+TIE = 1e-9
+"""Costs that differ by less than this, or this share of their size, are a tie."""
+
+
+class ResponseModel(Protocol):
+    """Probability of each answer, given what the plans cost this person."""
+
+    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+        """Log probability that each plan is chosen, same shape as ``costs``."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, for JSON; ``response_from_dict`` reads them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Cheaper plans are likelier; a difference of ``1 / temperature`` is noticed e to 1.
+
+    >>> model = Logistic(temperature=1.0)
+    >>> np.exp(model.log_probabilities(np.array([[10.0, 10.0]])))
+    array([[0.5, 0.5]])
+    """
+
+    temperature: float = 0.9
+
+    def __post_init__(self) -> None:
+        _require_temperature(self.temperature)
+
+    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+        return _log_softmax(costs, self.temperature)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "logistic", "temperature": self.temperature}
+
+
+@dataclass(frozen=True)
+class Noiseless:
+    """The cheapest plan is always chosen; ties are broken uniformly."""
+
+    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+        least = costs.min(axis=-1, keepdims=True)
+        cheapest = costs <= least + TIE * np.maximum(1.0, np.abs(least))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(cheapest / cheapest.sum(axis=-1, keepdims=True)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "noiseless"}
+
+
+@dataclass(frozen=True)
+class UnknownTemperature:
+    """A logistic person of whom we do not know how careful they are; answers will tell.
+
+    The temperature is log-normal: ``median`` times ``exp(spread * z)`` with z standard normal.
+    A posterior infers it together with the weights. Asked without a posterior, the model
+    averages over the temperatures it thinks possible.
+
+    >>> model = UnknownTemperature(median=1.0, spread=0.5)
+    >>> np.exp(model.log_probabilities(np.array([[3.0, 3.0]]))).round(6)
+    array([[0.5, 0.5]])
+    """
+
+    median: float = 0.9
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_temperature(self.median, "median")
+        if not 0 < self.spread < np.inf:
+            raise InvalidSetting(
+                f"'spread' must be a positive number (got {self.spread!r}); use "
+                "Logistic(temperature) when the temperature is known"
+            )
+
+    def temperatures(self, standard: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Temperatures that belong to standard normal values."""
+        return np.asarray(self.median * np.exp(self.spread * standard))
+
+    def given(self, standard: NDArray[np.float64]) -> PerSampleLogistic:
+        """The response model of n people whose temperatures are known, values ``(n,)``."""
+        return PerSampleLogistic(self.temperatures(standard))
+
+    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+        nodes, masses = np.polynomial.hermite_e.hermegauss(15)
+        terms = [
+            np.log(mass / masses.sum()) + _log_softmax(costs, temperature)
+            for temperature, mass in zip(self.temperatures(nodes), masses, strict=True)
+        ]
+        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "unknown_temperature", "median": self.median, "spread": self.spread}
+
+
+@dataclass(frozen=True, eq=False)
+class PerSampleLogistic:
+    """Logistic answers of n people, each with a temperature of their own, shape ``(n,)``."""
+
+    temperatures: NDArray[np.float64]
+
+    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+        """As for the others; the axis before the last is the people's, of length n."""
+        return _log_softmax(costs, self.temperatures[:, None])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "per_sample_logistic", "temperatures": self.temperatures.tolist()}
+
+
+def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
+    """The response model that ``to_dict`` wrote.
+
+    >>> response_from_dict(Logistic(2.0).to_dict())
+    Logistic(temperature=2.0)
+    """
+    settings = dict(stored)
+    name = settings.pop("model", None)
+    if name == "per_sample_logistic":
+        return PerSampleLogistic(np.asarray(settings["temperatures"], dtype=float))
+    models = {
+        "logistic": Logistic,
+        "noiseless": Noiseless,
+        "unknown_temperature": UnknownTemperature,
+    }
+    if name not in models:
+        raise InvalidSetting(
+            f"'model' must be one of {', '.join(sorted(models))} (got {name!r}); "
+            "store response models with their to_dict()"
+        )
+    model: ResponseModel = models[name](**settings)
+    return model
+
+
+def _log_softmax(costs: Costs, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    utilities = -temperature * (costs - costs.min(axis=-1, keepdims=True))
+    return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
+
+
+def _require_temperature(value: float, name: str = "temperature") -> None:
+    if not 0 < value < np.inf:
+        raise InvalidSetting(
+            f"'{name}' must be a positive number (got {value!r}); "
+            "use Noiseless() for a person who never errs"
+        )
