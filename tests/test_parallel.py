@@ -14,7 +14,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pear.errors import InvalidRecord, InvalidSetting, MissingExtra, WorkerFailed
-from pear.parallel import AHEAD_PER_WORKER, in_order, run_tasks
+from pear.parallel import in_order, run_tasks
+from pear.parallel.threads import AHEAD_PER_WORKER
 
 _shared = 0
 
@@ -195,6 +196,7 @@ def test_leaving_early_ends_the_workers():
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads the process table of Linux")
 def test_workers_do_not_outlive_a_killed_parent(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(

@@ -1,0 +1,109 @@
+"""The core stands alone: light to import, whole without the extras, clear about what is missing."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pear.optional import EXTRA_OF_MODULE
+
+HEAVY = {"torch", "fastapi", "ray", "matplotlib", "onnxruntime"}
+OPTIONAL = sorted(HEAVY | set(EXTRA_OF_MODULE) | {"onnx", "psycopg", "httpx"})
+
+# Put before a script, this makes the optional packages as good as not installed.
+BLOCKER = f"""
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {set(OPTIONAL)!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        return None
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def output_of(script: str) -> str:
+    finished = run(script)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_importing_pear_imports_none_of_the_heavy_packages():
+    loaded = json.loads(output_of("import sys, json, pear; print(json.dumps(list(sys.modules)))"))
+    assert "pear" in loaded
+    assert HEAVY.isdisjoint(loaded)
+
+
+def test_importing_pear_takes_under_a_second():
+    script = "import time; t = time.perf_counter(); import pear; print(time.perf_counter() - t)"
+    # The best of several, for other work on the machine only ever adds to the time.
+    for _ in range(8):
+        seconds = float(output_of(script))
+        if seconds < 1.0:
+            return
+        time.sleep(1.0)
+    pytest.fail(f"import pear took {seconds:.2f} s even in the best of 8 tries")
+
+
+def test_the_public_names_are_there_without_any_extra():
+    names = json.loads(
+        output_of(
+            BLOCKER
+            + "import json, pear\n"
+            + "names = list(getattr(pear, '__all__', []))\n"
+            + "assert all(getattr(pear, name) is not None for name in names)\n"
+            + "print(json.dumps(names))"
+        )
+    )
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "part", ["problem", "decision", "datasets", "planning", "preferences", "elicitation"]
+)
+def test_the_parts_of_the_core_import_without_any_extra(part):
+    output_of(BLOCKER + f"import pear.{part}, pear.parallel")
+
+
+def test_the_command_line_lists_its_commands_without_any_extra():
+    shown = output_of(
+        BLOCKER + "import sys\nsys.argv = ['pear', '--help']\nimport pear.__main__\n"
+        "pear.__main__.main()"
+    )
+    assert "demo" in shown
+
+
+@pytest.mark.parametrize(("module", "extra"), sorted(EXTRA_OF_MODULE.items()))
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(module, extra):
+    said = output_of(
+        BLOCKER
+        + "from pear.errors import MissingExtra\nfrom pear.optional import require\n"
+        + f"try:\n    require({module!r})\nexcept MissingExtra as error:\n    print(error)"
+    )
+    assert f'pip install "pear-recourse[{extra}]"' in said
+    assert module in said
+
+
+def test_the_blocker_blocks():
+    assert "ModuleNotFoundError" in run(BLOCKER + "import matplotlib").stderr
+
+
+def test_every_extra_named_in_messages_exists():
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert set(EXTRA_OF_MODULE.values()) <= set(project["optional-dependencies"])
+    for module, extra in EXTRA_OF_MODULE.items():
+        brought = " ".join(project["optional-dependencies"][extra])
+        assert module in brought, f"'{module}' does not come with the extra '{extra}'"

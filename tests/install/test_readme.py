@@ -1,0 +1,39 @@
+"""The README keeps its promises: its example runs, its links lead somewhere, it is short."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+LINKS = re.findall(r"\]\((?!https?:|#|mailto:)([^)\s#]+)", README)
+
+
+def test_there_is_one_example_of_about_fifteen_lines():
+    [example] = EXAMPLES
+    lines = [line for line in example.splitlines() if line.strip()]
+    assert 8 <= len(lines) <= 18
+
+
+def test_the_example_runs_as_it_stands(tmp_path):
+    [example] = EXAMPLES
+    script = tmp_path / "example.py"
+    script.write_text(example, encoding="utf-8")
+    finished = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.strip()
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_every_link_inside_the_project_leads_to_a_file(link):
+    assert (ROOT / link).exists()
+
+
+def test_the_readme_fits_two_screens():
+    assert len(README.splitlines()) <= 100
