@@ -11,7 +11,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A part may import what stands in a later layer, and itself; parts of one layer stand side by
 # side and never import each other.
 LAYERS = (
-    {"cli", "service", "experiments", "__main__"},
+    {"cli", "service", "experiments", "portfolio", "__main__"},
     {"elicitation"},
     {"planning", "preferences"},
     {"datasets"},
@@ -25,6 +25,7 @@ ARROWS = {
     ("__main__", "cli"),
     ("cli", "service"),
     ("cli", "experiments"),
+    ("cli", "portfolio"),
     ("optional", "errors"),
     ("parallel", "errors"),
     ("parallel", "optional"),

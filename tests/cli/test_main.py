@@ -17,7 +17,11 @@ FOLDER = Path(pear.cli.__file__).parent
 
 def files_with_a_command() -> set[str]:
     files = FOLDER.glob("[a-z]*.py")
-    return {path.stem for path in files if "\ndef command(" in path.read_text(encoding="utf-8")}
+    return {
+        path.stem.replace("_", "-")
+        for path in files
+        if "\ndef command(" in path.read_text(encoding="utf-8")
+    }
 
 
 def test_every_command_has_its_file_and_every_file_its_command():

@@ -21,11 +21,12 @@ COMMANDS = (
     "verify",
     "serve",
     "train",
-    "simulate",
     "audit",
+    "fit-prior",
     "bench",
 )
-"""Every command, in the order of the help text: ``pear NAME`` is ``command`` in ``NAME.py``."""
+"""Every command, in the order of the help text: ``pear NAME`` is ``command`` in ``NAME.py``,
+with underscores for hyphens."""
 
 app = typer.Typer(
     name="pear",
@@ -56,7 +57,7 @@ def _options(
 
 
 for _name in COMMANDS:
-    _module = f"pear.cli.{_name}"
+    _module = f"pear.cli.{_name.replace('-', '_')}"
     if importlib.util.find_spec(_module) is not None:
         app.command(_name)(importlib.import_module(_module).command)
 
