@@ -85,12 +85,13 @@ class BlackBox:
         if bad.any():
             row = int(np.flatnonzero(bad.reshape(len(states), -1).any(axis=1))[0])
             raise ModelOutput(
-                f"model '{self.name}' returned {np.ravel(output[row]).tolist()} for row {first + row} "
-                f"({self.space.decode(states[row])[0]}); scores must be numbers in [0, 1]"
+                f"model '{self.name}' returned {np.ravel(output[row]).tolist()} for row "
+                f"{first + row} ({self.space.decode(states[row])[0]}); "
+                "scores must be numbers in [0, 1]"
             )
         if output.ndim == 2:
             output = output[:, self._columns].sum(axis=1)
-        return np.clip(output, 0.0, 1.0)
+        return np.asarray(np.clip(output, 0.0, 1.0))
 
 
 def favourable_columns(goal: Goal, classes: tuple[Any, ...], name: str) -> list[int]:

@@ -1,0 +1,38 @@
+"""What does a small feed-forward network say, computed with numpy alone?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.problem.features import FeatureSpace, States
+
+Layers = tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
+"""Weights ``(inputs, outputs)`` and bias ``(outputs,)`` of each layer."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """relu layers and a sigmoid over the one-hot encoding; one output; picklable.
+
+    >>> from pear.problem import Feature
+    >>> space = FeatureSpace((Feature("income", scale=(0, 100)),))
+    >>> layer = (np.array([[4.0]]), np.array([-2.0]))
+    >>> Network(space, (layer,))(np.array([[50.0], [100.0]])).round(3)
+    array([0.5  , 0.881])
+    """
+
+    space: FeatureSpace
+    layers: Layers
+
+    def __call__(self, states: States) -> NDArray[np.float64]:
+        hidden = self.space.one_hot(states)
+        for weights, bias in self.layers[:-1]:
+            hidden = np.maximum(hidden @ weights + bias, 0.0)
+        weights, bias = self.layers[-1]
+        logits = (hidden @ weights + bias)[:, 0]
+        # Two forms of one sigmoid, so that no exponential overflows.
+        decay = np.exp(-np.abs(logits))
+        return np.where(logits >= 0, 1.0, decay) / (1.0 + decay)
