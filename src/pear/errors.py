@@ -37,7 +37,12 @@ class InvalidSetting(InvalidInput):
 
 
 class InvalidProblem(InvalidInput):
-    """A problem file, or the parts of a problem, contradict themselves."""
+    """A problem file, or the parts of a problem, contradict themselves.
+
+    ``key`` is the key of ``problem.toml`` at fault, where one is.
+    """
+
+    key: str = ""
 
 
 class InvalidRecord(InvalidInput):

@@ -9,47 +9,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem
-from pear.problem.features import Feature, FeatureSpace, States, Value
+from pear.problem.action import (
+    Action,
+    Direction,
+    Mode,
+    Requirement,
+    argument_code,
+    check_action,
+    phrase,
+)
+from pear.problem.checks import is_number, shown
+from pear.problem.features import FeatureSpace, States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 
-Mode = Literal["set", "add"]
-Direction = Literal["any", "increase", "decrease"]
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """Another feature that must have one of ``values``, or lie in a range, first."""
-
-    feature: str
-    values: tuple[Value, ...] = ()
-    lower: float | None = None
-    upper: float | None = None
-
-
-@dataclass(frozen=True)
-class Action:
-    """A way to change one feature.
-
-    Mode ``set`` puts an argument in place of the value, ``add`` adds it. ``lower`` and
-    ``upper`` bound the result further than the feature's own bounds. ``phrase`` may use
-    {feature}, {before}, {after}, {argument}.
-    """
-
-    name: str
-    feature: str
-    mode: Mode
-    arguments: tuple[Value, ...]
-    direction: Direction = "any"
-    requires: tuple[Requirement, ...] = ()
-    lower: float | None = None
-    upper: float | None = None
-    phrase: str = ""
+__all__ = ["Action", "ActionSpace", "Direction", "Mode", "Requirement", "phrase"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +42,7 @@ class ActionSpace:
     actions: tuple[Action, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "actions", tuple(self.actions))
         names = [action.name for action in self.actions]
         if not names:
             raise InvalidProblem("a problem needs at least one action")
@@ -71,7 +50,7 @@ class ActionSpace:
             twice = sorted({name for name in names if names.count(name) > 1})
             raise InvalidProblem(f"action names must differ (twice: {', '.join(twice)})")
         for action in self.actions:
-            _check_action(self.space, action)
+            check_action(self.space, action)
 
     def __len__(self) -> int:
         return len(self.action_of)
@@ -89,7 +68,7 @@ class ActionSpace:
     @cached_property
     def argument_of(self) -> NDArray[np.float64]:
         return np.array(
-            [_argument(self.space[a.feature], a, x) for a in self.actions for x in a.arguments],
+            [argument_code(self.space[a.feature], a, x) for a in self.actions for x in a.arguments],
             float,
         )
 
@@ -133,19 +112,29 @@ class ActionSpace:
         """The number of a move by its action's name and argument."""
         for number, declared in enumerate(self.actions):
             if declared.name == action:
-                code = _argument(self.space[declared.feature], declared, argument)
+                if declared.mode == "add" and not is_number(argument):
+                    raise InvalidProblem(
+                        f"action '{action}' adds a number (got {shown(argument)}); "
+                        f"its arguments are {', '.join(map(str, declared.arguments))}"
+                    )
+                code = argument_code(self.space[declared.feature], declared, argument)
                 found = np.flatnonzero((self.action_of == number) & (self.argument_of == code))
                 if len(found):
                     return int(found[0])
-                raise InvalidProblem(f"action '{action}' has no argument {argument!r}")
-        raise InvalidProblem(
-            f"there is no action {action!r}; the actions are {', '.join(a.name for a in self.actions)}"
-        )
+                raise InvalidProblem(
+                    f"action '{action}' has no argument {argument!r}; "
+                    f"its arguments are {', '.join(map(str, declared.arguments))}"
+                )
+        names = ", ".join(declared.name for declared in self.actions)
+        raise InvalidProblem(f"there is no action {action!r}; the actions are {names}")
 
     def argument(self, move: int) -> Value:
         """The argument of a move as declared."""
-        first = int(np.flatnonzero(self.action_of == self.action_of[move])[0])
-        return self.actions[self.action_of[move]].arguments[move - first]
+        if not 0 <= move < len(self):
+            raise InvalidProblem(f"there is no move {move!r}; the moves are 0 to {len(self) - 1}")
+        number = int(self.action_of[move])
+        first = int(np.searchsorted(self.action_of, number))
+        return self.actions[number].arguments[move - first]
 
     def results(self, states: States) -> NDArray[np.float64]:
         """Value each move would give its feature, shape ``(n, m)``."""
@@ -199,14 +188,17 @@ class ActionSpace:
         names = {action.name for action in self.actions}
         unknown = [name for name in limits.actions if name not in names]
         if unknown:
-            raise InvalidProblem(f"limits name unknown actions: {', '.join(unknown)}")
+            raise InvalidProblem(
+                f"limits name unknown actions: {', '.join(unknown)}; "
+                f"the actions are {', '.join(sorted(names))}"
+            )
         actions = np.array([action.name in limits.actions for action in self.actions])[
             self.action_of
         ]
         left = np.broadcast_to(~(features | actions), results.shape).copy()
         for name, value in limits.values:
             column = self.space.index(name)
-            code = _limit_code(self.space.features[column], value)
+            code = self.space.features[column].code(value)
             left &= ~((self.feature_of == column) & (results == code))
         return left
 
@@ -223,84 +215,3 @@ class ActionSpace:
         action = self.actions[self.action_of[move]]
         feature = self.space[action.feature]
         return phrase(action, feature, before, after, self.argument(move))
-
-
-def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
-    """One step in words, from the action's template or a plain one."""
-    template = action.phrase
-    if not template:
-        if feature.kind in ("numeric", "integer"):
-            verb = "Increase" if after > before else "Reduce"
-            template = verb + " your {feature} from {before} to {after}"
-        elif feature.kind == "boolean":
-            template = "Change {feature} from {before} to {after}"
-        else:
-            template = "Change your {feature} from {before} to {after}"
-    plain = feature.unit and feature.kind in ("numeric", "integer")
-    shown = feature.show(before)
-    if plain:
-        shown = shown[: -len(feature.unit)].strip()
-    return template.format(
-        feature=feature.words, before=shown, after=feature.show(after), argument=argument
-    )
-
-
-def _argument(feature: Feature, action: Action, argument: Value) -> float:
-    if action.mode == "set":
-        return feature.code(argument)
-    return float(argument)
-
-
-def _limit_code(feature: Feature, value: Value) -> float:
-    return feature.code(value)
-
-
-def _check_action(space: FeatureSpace, action: Action) -> None:
-    where = f"action '{action.name}'"
-    feature = space[action.feature]
-    if feature.immutable:
-        raise InvalidProblem(
-            f"{where} changes '{feature.name}', which is immutable; remove the action or the mark"
-        )
-    if feature.protected:
-        raise InvalidProblem(
-            f"{where} changes '{feature.name}', which is protected; protected features are never an action"
-        )
-    if action.mode not in ("set", "add"):
-        raise InvalidProblem(f"{where}: 'mode' must be 'set' or 'add' (got {action.mode!r})")
-    if action.direction not in ("any", "increase", "decrease"):
-        raise InvalidProblem(
-            f"{where}: 'direction' must be any, increase or decrease (got {action.direction!r})"
-        )
-    if not action.arguments:
-        raise InvalidProblem(
-            f"{where} has no arguments; give a list, a range or a number of values"
-        )
-    if action.mode == "add" and (feature.is_categorical or feature.kind == "boolean"):
-        raise InvalidProblem(
-            f"{where} cannot add to '{feature.name}', which is {feature.kind}; use mode 'set'"
-        )
-    for argument in action.arguments:
-        if action.mode == "set":
-            try:
-                feature.code(argument)
-            except ValueError as error:
-                raise InvalidProblem(f"{where}: argument {argument!r}: {error}") from None
-        elif isinstance(argument, (bool, str)) or not np.isfinite(argument) or argument == 0:
-            raise InvalidProblem(
-                f"{where}: an amount to add must be a number other than 0 (got {argument!r})"
-            )
-        elif feature.kind == "integer" and argument != int(argument):
-            raise InvalidProblem(
-                f"{where}: '{feature.name}' is an integer; {argument!r} is not whole"
-            )
-    if len(set(action.arguments)) != len(action.arguments):
-        raise InvalidProblem(f"{where} lists an argument twice")
-    for requirement in action.requires:
-        other = space[requirement.feature]
-        for value in requirement.values:
-            other.code(value)
-        if not requirement.values and requirement.lower is None and requirement.upper is None:
-            raise InvalidProblem(
-                f"{where}: the requirement on '{other.name}' says nothing; give values or a range"
-            )

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
+from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
+from pear.problem.dot import read_dot, write_dot
 from pear.problem.features import FeatureSpace, States
 
 Floats = NDArray[np.float64]
@@ -46,19 +48,13 @@ class CostGraph:
     zero_change: float | None = 1.0
 
     def __post_init__(self) -> None:
-        for parent, child in self.edges:
-            self.space.index(parent)
-            self.space.index(child)
-        if len(set(self.edges)) != len(self.edges):
-            raise InvalidProblem("the cost graph lists an edge twice")
-        graph = nx.DiGraph(list(self.edges))
-        if not nx.is_directed_acyclic_graph(graph):
-            cycle = [edge[0] for edge in nx.find_cycle(graph)]
-            raise InvalidProblem(
-                f"the cost graph has a cycle: {' -> '.join([*cycle, cycle[0]])}; remove one of its edges"
-            )
-        if self.floor is not None and not np.isfinite(self.floor):
-            raise InvalidProblem(f"'floor' must be a number or left out (got {self.floor!r})")
+        object.__setattr__(self, "edges", checked_edges(self.space, self.edges))
+        for key in ("floor", "zero_change"):
+            setting = getattr(self, key)
+            if setting is not None and not is_finite(setting):
+                raise at_key(key, f"'{key}' must be a number, or none (got {shown(setting)})")
+        if not is_finite(self.offset):
+            raise at_key("offset", f"'offset' must be a number (got {shown(self.offset)})")
 
     @property
     def n_weights(self) -> int:
@@ -97,16 +93,12 @@ class CostGraph:
 
     def change(self, column: int, before: Floats, after: Floats) -> Floats:
         """What a change of one feature counts as, |s'_k - s_k|, for values of any shape."""
-        feature = self.space.features[column]
-        if feature.is_categorical and not feature.levels:
+        if self.space.features[column].is_categorical:
             return np.ones(np.broadcast(before, after).shape)
-        if feature.is_categorical:
-            size = np.ones(np.broadcast(before, after).shape)
-        else:
-            size = np.abs(
-                self.space.scale_column(column, np.asarray(after, float))
-                - self.space.scale_column(column, np.asarray(before, float))
-            )
+        size = np.abs(
+            self.space.scale_column(column, np.asarray(after, float))
+            - self.space.scale_column(column, np.asarray(before, float))
+        )
         if self.zero_change is not None:
             size = np.where(size == 0.0, self.zero_change, size)
         return size
@@ -142,7 +134,7 @@ class CostGraph:
         return self.floored(self.features(states, actions, moves) @ weights.T)
 
     def sequence_features(self, start: Floats, actions: ActionSpace, moves: Any) -> Floats:
-        """Cost features of each step of a sequence from one state, shape ``(length, n_weights)``."""
+        """Cost features of each step of a sequence, shape ``(length, n_weights)``."""
         moves = np.asarray(moves, np.intp)
         if not len(moves):
             return np.zeros((0, self.n_weights))
@@ -158,7 +150,13 @@ class CostGraph:
 
     def check_weights(self, weights: Any) -> Floats:
         """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, or a clear refusal."""
-        array = np.asarray(weights, float)
+        try:
+            array = np.asarray(weights, float)
+        except (TypeError, ValueError):
+            raise InvalidSetting(
+                f"'weights' must be numbers (got a {type(weights).__name__}); "
+                "see Problem.named_weights for weights by name"
+            ) from None
         if array.ndim not in (1, 2) or array.shape[-1] != self.n_weights or array.size == 0:
             raise InvalidSetting(
                 f"'weights' must have {self.n_weights} entries, one per feature and edge "
@@ -173,8 +171,10 @@ class CostGraph:
 
         For one seed the removals are nested, as the corruption experiment needs.
         """
-        if not 0 <= share <= 1:
+        if not is_finite(share) or not 0 <= share <= 1:
             raise InvalidSetting(f"'share' must be between 0 and 1 (got {share!r})")
+        if not is_whole(seed):
+            raise InvalidSetting(f"'seed' must be a whole number (got {shown(seed)})")
         order = np.random.default_rng(seed).permutation(len(self.edges))
         removed = set(order[: round(share * len(self.edges))].tolist())
         return replace(self, edges=tuple(e for i, e in enumerate(self.edges) if i not in removed))
@@ -182,27 +182,53 @@ class CostGraph:
     def positions_in(self, other: CostGraph) -> NDArray[np.intp]:
         """Where this graph's weights stand in a larger graph's weight vector."""
         place = {name: i for i, name in enumerate(other.weight_names)}
+        absent = [name for name in self.weight_names if name not in place]
+        if absent:
+            raise InvalidSetting(
+                f"the other graph has no weight '{absent[0]}'; give the larger one"
+            )
         return np.array([place[name] for name in self.weight_names], np.intp)
 
     def to_networkx(self) -> Any:
-        """The graph as a networkx DiGraph over feature names."""
+        """The graph as a networkx DiGraph over feature names.
+
+        Edges carry their place in ``position``, since networkx does not keep their order and
+        the weights follow it.
+        """
         graph = nx.DiGraph()
         graph.add_nodes_from(self.space.names)
-        graph.add_edges_from(self.edges)
+        for position, (parent, child) in enumerate(self.edges):
+            graph.add_edge(parent, child, position=position)
         return graph
 
     @classmethod
     def from_networkx(cls, space: FeatureSpace, graph: Any, **settings: Any) -> CostGraph:
-        """A cost graph from a networkx DiGraph over feature names."""
-        return cls(space, tuple((str(a), str(b)) for a, b in graph.edges()), **settings)
+        """A cost graph from a networkx DiGraph over feature names.
+
+        >>> from pear.problem.features import Feature
+        >>> space = FeatureSpace((Feature("a"), Feature("b")))
+        >>> CostGraph.from_networkx(space, nx.DiGraph([("a", "b")])).edges
+        (('a', 'b'),)
+        """
+        if not graph.is_directed():
+            raise InvalidProblem("the cost graph must be directed; give a networkx DiGraph")
+        edges = sorted(graph.edges(data="position", default=0), key=lambda edge: edge[2])
+        return cls(space, tuple((parent, child) for parent, child, _ in edges), **settings)
 
     def to_dot(self) -> str:
-        """The graph in Graphviz DOT."""
-        lines = [
-            f'  "{feature.name}" [label="{feature.words}"];' for feature in self.space.features
-        ]
-        lines += [f'  "{parent}" -> "{child}";' for parent, child in self.edges]
-        return "\n".join(["digraph costs {", *lines, "}"]) + "\n"
+        """The graph in Graphviz DOT, labelled in people's words."""
+        return write_dot([(f.name, f.words) for f in self.space.features], self.edges)
+
+    @classmethod
+    def from_dot(cls, space: FeatureSpace, text: str, **settings: Any) -> CostGraph:
+        """A cost graph from the edges of a Graphviz DOT digraph over feature names.
+
+        >>> from pear.problem.features import Feature
+        >>> space = FeatureSpace((Feature("a"), Feature("b")))
+        >>> CostGraph.from_dot(space, "digraph { a -> b }").edges
+        (('a', 'b'),)
+        """
+        return cls(space, read_dot(text), **settings)
 
 
 def walk(start: Floats, actions: ActionSpace, moves: Any) -> States:
@@ -216,4 +242,30 @@ def walk(start: Floats, actions: ActionSpace, moves: Any) -> States:
 def costs_under(features: Floats, weights: Floats, floor: float | None) -> Floats:
     """Cost of a sequence with step features ``(length, p)`` under samples ``(s, p)``: ``(s,)``."""
     linear = features @ np.atleast_2d(weights).T
-    return (linear if floor is None else np.maximum(linear, floor)).sum(axis=0)
+    return np.asarray((linear if floor is None else np.maximum(linear, floor)).sum(axis=0))
+
+
+def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...]:
+    """Edges as pairs of feature names, once each and without a cycle."""
+    pairs = []
+    for edge in edges:
+        pair = names_tuple(edge)
+        if pair is None or len(pair) != 2:
+            raise at_key("edges", f"an edge must be a pair of parent and child (got {edge!r})")
+        for name in pair:
+            try:
+                space.index(name)
+            except InvalidProblem as error:
+                raise at_key("edges", f"the edge {list(pair)}: {error}") from None
+        pairs.append((pair[0], pair[1]))
+    twice = [pair for pair in pairs if pairs.count(pair) > 1]
+    if twice:
+        raise at_key(
+            "edges", f"the cost graph lists the edge {list(twice[0])} twice; remove one of them"
+        )
+    graph = nx.DiGraph(pairs)
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
+        around = " -> ".join([*cycle, cycle[0]])
+        raise at_key("edges", f"the cost graph has a cycle: {around}; remove one of its edges")
+    return tuple(pairs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pear.errors import InvalidSetting
+from pear.problem.checks import is_finite, is_whole, names_tuple, plain, shown
 from pear.problem.features import Value
 
 
@@ -29,12 +30,24 @@ class Limits:
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.max_steps is not None and self.max_steps < 1:
+        for key in ("features", "actions", "values"):
+            content = names_tuple(getattr(self, key))
+            if content is None:
+                raise InvalidSetting(
+                    f"'{key}' must be a list (got {shown(getattr(self, key))}); put it in brackets"
+                )
+            object.__setattr__(self, key, content)
+        for name in (*self.features, *self.actions):
+            if not isinstance(name, str):
+                raise InvalidSetting(f"a limit must be a name (got {shown(name)})")
+        object.__setattr__(self, "values", tuple(_pair(pair) for pair in self.values))
+        if self.max_steps is not None and (not is_whole(self.max_steps) or self.max_steps < 1):
             raise InvalidSetting(
-                f"'max_steps' must be at least 1 (got {self.max_steps!r}); leave it out for no limit"
+                f"'max_steps' must be a whole number of at least 1 (got {self.max_steps!r}); "
+                "leave it out for no limit"
             )
-        if not 0 <= self.margin < 1:
-            raise InvalidSetting(f"'margin' must be in [0, 1) (got {self.margin!r})")
+        if not is_finite(self.margin) or not 0 <= self.margin < 1:
+            raise InvalidSetting(f"'margin' must be a number in [0, 1) (got {self.margin!r})")
 
     def without_features(self, *names: str) -> Limits:
         """The same limits and no change of these features."""
@@ -76,14 +89,21 @@ class Limits:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Limits:
-        """The limits stored by :meth:`to_dict`."""
-        return cls(
-            features=tuple(data.get("features", ())),
-            actions=tuple(data.get("actions", ())),
-            values=tuple((str(name), value) for name, value in data.get("values", ())),
-            max_steps=data.get("max_steps"),
-            margin=float(data.get("margin", 0.0)),
-        )
+        """The limits stored by :meth:`to_dict`.
+
+        >>> Limits.from_dict({"features": ["job"], "max_steps": 2})
+        Limits(features=('job',), actions=(), values=(), max_steps=2, margin=0.0)
+        """
+        if not isinstance(data, Mapping):
+            raise InvalidSetting(f"limits must be a JSON object (got {shown(data)})")
+        known = [entry.name for entry in fields(cls)]
+        unknown = [str(key) for key in data if key not in known]
+        if unknown:
+            raise InvalidSetting(
+                f"limits have no '{unknown[0]}' (got {data[unknown[0]]!r}); "
+                f"they have {', '.join(known)}"
+            )
+        return cls(**data)
 
 
 NO_LIMITS = Limits()
@@ -91,3 +111,10 @@ NO_LIMITS = Limits()
 
 def _joined(present: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
     return present + tuple(item for item in dict.fromkeys(more) if item not in present)
+
+
+def _pair(pair: Any) -> tuple[str, Value]:
+    content = names_tuple(pair)
+    if content is None or len(content) != 2 or not isinstance(content[0], str):
+        raise InvalidSetting(f"'values' must list pairs of a feature and a value (got {pair!r})")
+    return content[0], plain(content[1])

@@ -1,0 +1,65 @@
+"""Is this a usable value? Small tests, and refusals that name the key, the value and the remedy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pear.errors import InvalidProblem
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number and not a truth value.
+
+    >>> is_number(3), is_number(np.float32(0.5)), is_number(True), is_number("3")
+    (True, True, False, False)
+    """
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+        value, (bool, np.bool_)
+    )
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a number other than NaN and the infinities."""
+    return is_number(value) and math.isfinite(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number given as an integer.
+
+    >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
+    (True, True, False, False)
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for "not known": None, NaN, or pandas' own marks."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as the Python value it holds; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shown(value: Any) -> str:
+    """A refused value for a message: ``'abc' that is a str``."""
+    return f"{plain(value)!r} that is a {type(value).__name__}"
+
+
+def at_key(key: str, message: str) -> InvalidProblem:
+    """A refusal that remembers which key of ``problem.toml`` it is about."""
+    error = InvalidProblem(message)
+    error.key = key
+    return error
+
+
+def names_tuple(values: Any) -> tuple[Any, ...] | None:
+    """A list or tuple as a tuple; None for anything else, a lone text above all."""
+    return tuple(values) if isinstance(values, (list, tuple)) else None

@@ -1,0 +1,232 @@
+"""How do records of people become state vectors, and state vectors records again?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pear.errors import InvalidProblem, InvalidRecord
+from pear.problem.checks import plain
+from pear.problem.feature import LARGEST_WHOLE, Feature, Value
+
+States = NDArray[np.float64]
+"""States of n people, shape ``(n, d)``."""
+
+
+@dataclass(frozen=True)
+class FeatureSpace:
+    """The features in order; turns records into state matrices and back, exactly.
+
+    >>> space = FeatureSpace((Feature("income", unit="€"), Feature("owner", "boolean")))
+    >>> space.encode([{"income": 2100.0, "owner": True}])
+    array([[2.1e+03, 1.0e+00]])
+    >>> space.decode(space.encode([{"income": 2100.0, "owner": True}]))
+    [{'income': 2100.0, 'owner': True}]
+    """
+
+    features: tuple[Feature, ...]
+    _index: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        names = [feature.name for feature in self.features]
+        if not names:
+            raise InvalidProblem("a problem needs at least one feature")
+        if len(set(names)) != len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidProblem(f"feature names must differ (twice: {', '.join(twice)})")
+        object.__setattr__(self, "_index", {name: i for i, name in enumerate(names)})
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: str) -> Feature:
+        return self.features[self.index(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    def index(self, name: str) -> int:
+        """Column of a feature; an unknown name is refused with the known ones."""
+        try:
+            return self._index[name]
+        except (KeyError, TypeError):
+            raise InvalidProblem(
+                f"there is no feature {name!r}; the features are {', '.join(self._index)}"
+            ) from None
+
+    def encode(
+        self, records: pd.DataFrame | pd.Series | Mapping[str, Any] | Iterable[Any]
+    ) -> States:
+        """Records (a dict, a row, a DataFrame, a list of dicts) as states, shape ``(n, d)``.
+
+        A DataFrame or one of its rows may have further columns; a dict may not, so that a
+        misspelt name is never taken for a missing value.
+        """
+        if isinstance(records, pd.DataFrame):
+            return self._encode_frame(records)
+        if isinstance(records, (pd.Series, Mapping)):
+            records = [records]
+        if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
+            raise InvalidRecord(
+                "records must be a dict, a list of dicts or a table "
+                f"(got a {type(records).__name__})"
+            )
+        rows = list(records)
+        if len(rows) == 1:
+            return np.array([self._encode_one(rows[0])], float)
+        states = np.empty((len(rows), len(self)))
+        for number, record in enumerate(rows):
+            try:
+                states[number] = self._encode_one(record)
+            except InvalidRecord as error:
+                raise InvalidRecord(f"row {number}: {error}") from None
+        return states
+
+    def _encode_one(self, record: Any) -> list[float]:
+        if isinstance(record, pd.Series):
+            _refuse_twice(record.index, self.names, "row")
+            record = {name: record[name] for name in self.names if name in record.index}
+        if not isinstance(record, Mapping):
+            raise InvalidRecord(
+                f"a record must map feature names to values (got a {type(record).__name__})"
+            )
+        unknown = [str(name) for name in record if name not in self._index]
+        if unknown:
+            raise InvalidRecord(
+                f"the record has unknown features: {', '.join(unknown)}; "
+                f"the features are {', '.join(self._index)}"
+            )
+        return [feature.code(record.get(feature.name)) for feature in self.features]
+
+    def _encode_frame(self, frame: pd.DataFrame) -> States:
+        _refuse_twice(frame.columns, self.names, "table")
+        absent = [
+            f.name for f in self.features if f.name not in frame.columns and f.missing is None
+        ]
+        if absent:
+            raise InvalidRecord(
+                f"the table lacks the columns {', '.join(absent)}; add them, or declare 'missing' "
+                "for them in the problem"
+            )
+        states = np.empty((len(frame), len(self)))
+        for column, feature in enumerate(self.features):
+            if feature.name not in frame.columns:
+                states[:, column] = feature.code(None)
+            else:
+                states[:, column] = _encode_column(feature, frame[feature.name])
+        return states
+
+    def decode(self, states: States) -> list[dict[str, Value]]:
+        """States as records: one dict per row."""
+        return [
+            {
+                feature.name: feature.value(code)
+                for feature, code in zip(self.features, state, strict=True)
+            }
+            for state in np.atleast_2d(states).tolist()
+        ]
+
+    def frame(self, states: States) -> pd.DataFrame:
+        """States as a DataFrame with the values in the person's own words."""
+        states = np.atleast_2d(states)
+        columns: dict[str, Any] = {}
+        for column, feature in enumerate(self.features):
+            codes = states[:, column]
+            if feature.is_categorical:
+                columns[feature.name] = np.array(feature.categories, object)[codes.astype(int)]
+            elif feature.kind == "boolean":
+                columns[feature.name] = codes.astype(bool)
+            else:
+                columns[feature.name] = codes.astype(int) if feature.kind == "integer" else codes
+        return pd.DataFrame(columns)
+
+    def scaled(self, states: States) -> States:
+        """What costs see, shape ``(n, d)``: numbers in [0, 1], categories 1 or their level."""
+        return np.stack(
+            [self.scale_column(column, states[..., column]) for column in range(len(self))], axis=-1
+        )
+
+    def scale_column(self, column: int, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scaled values of one feature, for codes of any shape."""
+        feature = self.features[column]
+        if feature.is_categorical:
+            if not feature.levels:
+                return np.ones_like(codes)
+            return np.asarray(feature.levels, float)[np.asarray(codes, np.intp)]
+        if feature.scale is None:
+            return np.asarray(codes, float)
+        low, high = feature.scale
+        return np.asarray(np.clip((codes - low) / (high - low), 0.0, 1.0))
+
+    @property
+    def one_hot_width(self) -> int:
+        """Columns of :meth:`one_hot`."""
+        return sum(len(f.categories) if f.is_categorical else 1 for f in self.features)
+
+    def one_hot(self, states: States) -> States:
+        """Scaled numbers and one-hot categories in feature order, shape ``(n, one_hot_width)``."""
+        states = np.atleast_2d(states)
+        encoded = np.zeros((len(states), self.one_hot_width))
+        start, rows = 0, np.arange(len(states))
+        for column, feature in enumerate(self.features):
+            if feature.is_categorical:
+                encoded[rows, start + states[:, column].astype(int)] = 1.0
+                start += len(feature.categories)
+            else:
+                encoded[:, start] = self.scale_column(column, states[:, column])
+                start += 1
+        return encoded
+
+
+def _encode_column(feature: Feature, series: pd.Series) -> NDArray[np.float64]:
+    values = series.to_numpy()
+    if values.dtype.kind in "iuf" and feature.is_number:
+        codes = values.astype(float)
+        absent = np.isnan(codes)
+        if feature.missing is not None:
+            codes[absent] = feature.code(None)
+        if _fits(feature, codes, whole=values.dtype.kind != "f"):
+            return codes
+    objects = series.to_numpy(dtype=object)
+    known: dict[Any, float] = {}
+    codes = np.empty(len(objects))
+    for row, value in enumerate(objects):
+        try:
+            # The type is part of the key: True == 1, yet it is no number.
+            key = (type(value), value)
+            if key not in known:
+                known[key] = feature.code(plain(value))
+            codes[row] = known[key]
+        except TypeError:
+            raise InvalidRecord(
+                f"row {row}: '{feature.name}' must be a single value (got {value!r})"
+            ) from None
+        except InvalidRecord as error:
+            raise InvalidRecord(f"row {row}: {error}") from None
+    return codes
+
+
+def _fits(feature: Feature, codes: NDArray[np.float64], *, whole: bool) -> bool:
+    low = -np.inf if feature.lower is None else feature.lower
+    high = np.inf if feature.upper is None else feature.upper
+    fits = np.isfinite(codes) & (codes >= low) & (codes <= high)
+    if feature.kind == "integer":
+        fits &= codes == np.rint(codes)
+    if whole or feature.kind == "integer":
+        fits &= np.abs(codes) < LARGEST_WHOLE
+    return bool(fits.all())
+
+
+def _refuse_twice(present: pd.Index, names: tuple[str, ...], what: str) -> None:
+    if present.is_unique:
+        return
+    twice = [name for name in names if int((present == name).sum()) > 1]
+    if twice:
+        raise InvalidRecord(f"the {what} has the column '{twice[0]}' twice; rename or drop one")
