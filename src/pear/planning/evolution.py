@@ -1,0 +1,301 @@
+"""Which plan does an evolving population of random keys find? (CSCF)
+
+Each candidate is a vector of keys in [0, 1], two per action: the first orders the actions
+and switches those above 0.5 off, the second picks the argument. Two objectives, cost and
+Gower distance to the start; a candidate is feasible when every step is legal and the last
+state is favourable. Evolution and sorting are pymoo's.
+
+References: Naumann and Ntoutsi (2021), Consequence-aware sequential counterfactual
+generation; Gonçalves and Resende (2011), Biased random-key genetic algorithms; paper,
+section "Consequence-aware Sequential Counterfactuals".
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting
+from pear.optional import require
+from pear.planning.planner import plan_from_moves
+from pear.planning.sequences import (
+    NO_MOVE,
+    Moves,
+    as_sequence,
+    best_for_samples,
+    longest,
+    roll_out,
+)
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.problem.features import FeatureSpace, States
+
+Floats = NDArray[np.float64]
+ON = 0.5
+"""Actions whose first key is above this are switched off."""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """What a population is worth: ``objectives`` ``(n, 2)`` are cost and Gower distance,
+    ``violations`` ``(n, 2)`` are illegal steps and the score lacking; feasible is 0 and 0."""
+
+    objectives: Floats
+    violations: Floats
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        return np.asarray((self.violations <= 0).all(axis=1))
+
+
+@dataclass(frozen=True)
+class EvolutionPlanner:
+    """CSCF: a biased random-key genetic algorithm with non-dominated sorting.
+
+    ``bias`` is the probability that a child takes a key from its elite parent, ``children``
+    the share of each generation made by crossing; the rest is fresh. It proves nothing.
+    """
+
+    problem: Problem
+    black_box: BlackBox
+    population: int = 50
+    generations: int = 25
+    bias: float = 0.7
+    children: float = 0.8
+
+    def __post_init__(self) -> None:
+        if self.population < 5 or self.generations < 1:
+            raise InvalidSetting(
+                "'population' must be at least 5 and 'generations' at least 1 "
+                f"(got {self.population!r} and {self.generations!r})"
+            )
+        for name in ("bias", "children"):
+            if not 0 < getattr(self, name) < 1:
+                raise InvalidSetting(
+                    f"'{name}' must be between 0 and 1 (got {getattr(self, name)!r})"
+                )
+
+    @cached_property
+    def first_moves(self) -> NDArray[np.intp]:
+        """Number of the first move of each action, and the number of moves, ``(f + 1,)``."""
+        counts = [len(action.arguments) for action in self.problem.actions.actions]
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def decode(self, keys: Floats, limits: Limits = NO_LIMITS) -> Moves:
+        """Move sequences ``(n, longest)`` of n key vectors ``(n, 2 f)``."""
+        orders, picks = np.split(keys, 2, axis=1)
+        counts = np.diff(self.first_moves)
+        arguments = np.minimum((picks * counts).astype(np.intp), counts - 1)
+        moves = np.where(orders <= ON, self.first_moves[:-1] + arguments, NO_MOVE)
+        places = np.argsort(np.where(orders <= ON, orders, 2.0), axis=1, kind="stable")
+        return np.take_along_axis(moves, places, axis=1)[:, : longest(self.problem, limits)]
+
+    def fitness(
+        self, starts: States, moves: Moves, weights: Floats, limits: Limits = NO_LIMITS
+    ) -> Fitness:
+        """Objectives and constraint violations of n sequences; one call of the black box."""
+        rollout = roll_out(self.problem, starts, moves, limits)
+        scores = self.black_box.score(rollout.final)
+        bar = self.problem.goal.bar(limits)
+        lacking = np.where(scores > bar, 0.0, np.maximum(bar - scores, 1e-12))
+        costs = rollout.costs(self.problem, weights)
+        return Fitness(
+            np.column_stack([costs, gower(self.problem.space, starts, rollout.final)]),
+            np.column_stack([rollout.illegal, lacking]),
+        )
+
+    def plan(
+        self,
+        state: Floats,
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> Plan:
+        """The cheapest valid plan of the last generation; see :class:`Planner`."""
+        weights = self.problem.costs.check_weights(weights)
+        return self._solve(np.atleast_2d(state), np.atleast_2d(weights)[None], limits, rng)[0]
+
+    def plan_many(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> list[Plan]:
+        """Plans of n people evolving side by side; one call of the black box per generation.
+
+        ``weights`` is ``(p,)`` for all, or ``(n, p)``.
+        """
+        weights = self.problem.costs.check_weights(weights)
+        each = np.broadcast_to(weights, (len(states), weights.shape[-1]))[:, None, :]
+        return self._solve(np.asarray(states, float), each, limits, rng)
+
+    def candidates(
+        self,
+        state: Floats,
+        samples: Floats,
+        n: int,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> list[Plan]:
+        """The best plans for the samples among all that populations for n of them found."""
+        samples = np.atleast_2d(self.problem.costs.check_weights(samples))
+        few = samples[np.linspace(0, len(samples) - 1, min(n, len(samples))).astype(int)]
+        found = self._evolve(np.repeat(state[None], len(few), axis=0), few[:, None], limits, rng)
+        pool = list(dict.fromkeys(sequence for front, _ in found for sequence in front))
+        if not pool:
+            return []
+        costs = np.array(
+            [
+                self.problem.costs.sequence_cost(state, self.problem.actions, moves, samples)
+                for moves in pool
+            ]
+        )
+        return [
+            self._finish(state, pool[i], samples, limits, 0, 0.0)
+            for i in best_for_samples(costs, n)
+        ]
+
+    def front(
+        self,
+        state: Floats,
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[list[tuple[int, ...]], Floats]:
+        """The non-dominated valid plans found, cheapest first, with their objectives ``(q, 2)``."""
+        weights = np.atleast_2d(self.problem.costs.check_weights(weights))
+        return self._evolve(np.atleast_2d(state), weights[None], limits, rng)[0]
+
+    def _solve(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        rng: np.random.Generator | None,
+    ) -> list[Plan]:
+        began, asked = time.perf_counter(), self.black_box.rows
+        done = self.black_box.favourable(states, limits)
+        open_ = np.flatnonzero(~done)
+        found: dict[int, tuple[int, ...]] = dict.fromkeys(np.flatnonzero(done).tolist(), ())
+        for person, (sequences, _) in zip(
+            open_.tolist(), self._evolve(states[open_], weights[open_], limits, rng), strict=True
+        ):
+            if sequences:
+                found[person] = sequences[0]
+        rows = (self.black_box.rows - asked) // max(len(states), 1)
+        seconds = (time.perf_counter() - began) / max(len(states), 1)
+        return [
+            self._finish(states[i], found.get(i), weights[i], limits, rows, seconds)
+            for i in range(len(states))
+        ]
+
+    def _finish(
+        self,
+        state: Floats,
+        moves: tuple[int, ...] | None,
+        weights: Floats,
+        limits: Limits,
+        rows: int,
+        seconds: float,
+    ) -> Plan:
+        verdict: Any = "unknown" if moves is None else "heuristic"
+        certificate = Certificate(
+            verdict, rows=rows, seconds=seconds, max_length=longest(self.problem, limits)
+        )
+        return plan_from_moves(
+            self, state, moves or (), weights, certificate, limits=limits, method="cscf"
+        )
+
+    def _evolve(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        rng: np.random.Generator | None,
+    ) -> list[tuple[list[tuple[int, ...]], Floats]]:
+        """For each person the valid non-dominated sequences, cheapest first."""
+        rng = rng or np.random.default_rng(0)
+        algorithms = [self._algorithm(int(rng.integers(2**31))) for _ in states]
+        individuals = require("pymoo.core.population").Population
+        for _ in range(self.generations if algorithms else 0):
+            batches = [algorithm.ask() for algorithm in algorithms]
+            owner = np.repeat(np.arange(len(states)), [len(batch) for batch in batches])
+            everyone = individuals.merge(*batches) if len(batches) > 1 else batches[0]
+            moves = self.decode(everyone.get("X"), limits)
+            worth = self.fitness(states[owner], moves, weights[owner], limits)
+            everyone.set("F", worth.objectives)
+            everyone.set("G", worth.violations)
+            for algorithm, batch in zip(algorithms, batches, strict=True):
+                algorithm.tell(infills=batch)
+        return [self._valid(algorithm, limits) for algorithm in algorithms]
+
+    def _algorithm(self, seed: int) -> Any:
+        brkga = require("pymoo.algorithms.soo.nonconvex.brkga").BRKGA
+        problem = require("pymoo.core.problem").Problem(
+            n_var=2 * len(self.problem.actions.actions), n_obj=2, n_ieq_constr=2, xl=0.0, xu=1.0
+        )
+        offspring = round(self.children * self.population)
+        algorithm = brkga(
+            n_elites=0,
+            n_offsprings=offspring,
+            n_mutants=self.population - offspring,
+            bias=self.bias,
+            survival=FeasibleFront(fallback=max(2, self.population - offspring)),
+        )
+        algorithm.setup(problem, seed=seed, termination=("n_gen", self.generations), verbose=False)
+        return algorithm
+
+    def _valid(self, algorithm: Any, limits: Limits) -> tuple[list[tuple[int, ...]], Floats]:
+        people = algorithm.pop
+        elite = people.get("type") == "elite"
+        elite &= (people.get("G") <= 0).all(axis=1)
+        objectives = people.get("F")[elite]
+        moves = self.decode(people.get("X")[elite], limits)
+        order = np.lexsort(objectives.T[::-1])
+        return [as_sequence(moves[i]) for i in order], objectives[order]
+
+
+@dataclass(frozen=True)
+class FeasibleFront:
+    """Marks as elite the first non-dominated front of the feasible, each worth only once.
+
+    While nothing is feasible, the ``fallback`` candidates nearest to it take their place.
+    """
+
+    fallback: int
+
+    def do(self, problem: Any, people: Any, **settings: Any) -> Any:
+        """The population with its elite marked, in pymoo's form of a survival."""
+        violations = np.maximum(people.get("G"), 0.0)
+        feasible = np.flatnonzero((violations <= 0).all(axis=1))
+        if len(feasible):
+            objectives = people.get("F")[feasible]
+            _, first = np.unique(objectives, axis=0, return_index=True)
+            sorting = require("pymoo.util.nds.non_dominated_sorting").NonDominatedSorting()
+            front = sorting.do(objectives[first], only_non_dominated_front=True)
+            elite = feasible[first[front]]
+        else:
+            elite = np.lexsort((violations[:, 1], violations[:, 0]))[: self.fallback]
+        kinds = np.full(len(people), "non_elite", object)
+        kinds[elite] = "elite"
+        people.set("type", kinds)
+        return people
+
+
+def gower(space: FeatureSpace, starts: States, ends: States) -> Floats:
+    """Gower distance, ``(n,)``: mean over features of the scaled change, or of being another."""
+    parts = []
+    for column, feature in enumerate(space.features):
+        before, after = np.broadcast_to(starts, ends.shape)[:, column], ends[:, column]
+        if feature.is_categorical:
+            parts.append((before != after).astype(float))
+        else:
+            scaled = space.scale_column(column, after) - space.scale_column(column, before)
+            parts.append(np.abs(scaled))
+    return np.asarray(np.mean(parts, axis=0))
