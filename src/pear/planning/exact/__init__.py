@@ -1,0 +1,5 @@
+"""Which plan is cheapest, with proof?"""
+
+from pear.planning.exact.planner import ExactPlanner
+
+__all__ = ["ExactPlanner"]

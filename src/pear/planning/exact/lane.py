@@ -1,0 +1,203 @@
+"""Where one search stands: its incumbent, what is still to score, what is proven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.planning.exact.assignments import DECIMALS, Rows
+from pear.planning.exact.options import Tables
+
+HALF_STEP = 0.5 * 10.0**-DECIMALS
+GROWTH = 6.0
+"""A new shell aims at this many times the assignments of the last one."""
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The best plan so far; compared by cost, then steps, then key."""
+
+    cost: float
+    steps: int
+    key: Any
+    moves: tuple[int, ...]
+    score: float
+
+
+@dataclass
+class Lane:
+    """State of one search. Everything with a bound below ``complete`` is scored or pending."""
+
+    number: int
+    incumbent: Incumbent | None = None
+    decided: bool = False
+    stopped: bool = False
+    beamed: bool = False
+    start_score: float = 0.0
+    complete: float = -np.inf
+    exhausted: bool = False
+    rounds: int = 0
+    truncated: bool = False
+    _threshold: float = 0.0
+    _step: float = 1.0
+    _history: list[tuple[float, int]] = field(default_factory=list)
+    _rows: Rows | None = None
+    _keys: NDArray[np.generic] | None = None
+    _at: int = 0
+
+    def decide(self, incumbent: Incumbent | None = None) -> None:
+        """Nothing is left to do."""
+        self.incumbent = incumbent or self.incumbent
+        self.decided = True
+
+    def stop(self) -> None:
+        """The budget ended."""
+        self.stopped = self.decided = True
+
+    def take(self, incumbent: Incumbent) -> None:
+        """A plan; kept if it is better than the incumbent."""
+        if not np.isfinite(incumbent.cost):
+            return
+        if self.improves(incumbent.cost, incumbent.steps, incumbent.key):
+            self.incumbent = incumbent
+
+    def improves(self, cost: float, steps: int, key: Any) -> bool:
+        """Whether a plan with this cost, or an assignment with this bound, could be better."""
+        best = self.incumbent
+        if best is None:
+            return True
+        if (cost, steps) != (best.cost, best.steps):
+            return bool((cost, steps) < (best.cost, best.steps))
+        return _key_less(key, best.key)
+
+    def ceiling(self, steps: int) -> float:
+        """Costs at or above this cannot become the incumbent."""
+        if self.incumbent is None:
+            return np.inf
+        return self.incumbent.cost + 2 * HALF_STEP
+
+    @property
+    def pending_left(self) -> bool:
+        """Whether enumerated assignments wait to be scored that could still matter."""
+        if self._rows is None or self._at >= len(self._rows):
+            return False
+        return self.improves(
+            self._rows.bounds[self._at], self._rows.steps[self._at], self._keys[self._at]  # type: ignore[index]
+        )
+
+    @property
+    def lower_bound(self) -> float:
+        """No plan of this lane costs less."""
+        bound = np.inf if self.exhausted else self.complete
+        if self.pending_left and not self.truncated:
+            bound = min(bound, float(self._rows.bounds[self._at]))  # type: ignore[union-attr]
+        return min(bound, self.upper_bound)
+
+    @property
+    def upper_bound(self) -> float:
+        return np.inf if self.incumbent is None else self.incumbent.cost
+
+    def first_threshold(self, tables: Tables) -> None:
+        """Start with the cheaper quarter of the single changes."""
+        least = tables.problem.costs.least
+        costs = []
+        for level in tables.levels:
+            own = level.own[self.number] + level.base[self.number][:, None]
+            cost = np.maximum(own, least).mean(axis=0)
+            costs.append(cost[level.valid[self.number] & (level.links[self.number] == 1)])
+        singles = np.sort(np.concatenate(costs)) if costs else np.zeros(0)
+        if not len(singles):
+            self.exhausted = True
+            return
+        self._threshold = float(singles[len(singles) // 4])
+        spread = float(singles[-1] - singles[0])
+        self._step = max(spread / 8, abs(self._threshold) / 8, 1e-3)
+        self._threshold += self._step / 8 + float(tables.rest[0, self.number])
+
+    def next_threshold(self) -> float:
+        """Where the next shell ends; never beyond the incumbent."""
+        target = self._threshold
+        if self.incumbent is not None:
+            target = min(target, self.incumbent.cost + HALF_STEP)
+        return float(np.round(target, DECIMALS) + HALF_STEP)
+
+    def cap(self, max_rows: int) -> int:
+        """How many assignments a shell may hold before it is narrowed."""
+        return max(4 * max_rows, 50_000) if self._narrow else max(max_rows, 50_000)
+
+    @property
+    def _narrow(self) -> bool:
+        return self._threshold - self.complete <= 1e-6
+
+    def receive(
+        self, rows: Rows, keys: NDArray[np.generic], *, threshold: float, cut: bool, dropped: bool
+    ) -> None:
+        """Take a shell: assignments below ``threshold``, those scored before left out."""
+        if dropped:
+            if self._narrow:
+                self.stop()
+            self._step = (self._threshold - max(self.complete, self._lowest())) / 4
+            self._threshold = max(self.complete, self._lowest()) + self._step
+            return
+        fresh = rows.bounds > self.complete
+        rows, keys = rows.take(fresh), keys[fresh]
+        order = np.lexsort((*_words(keys)[::-1], rows.steps, rows.bounds))
+        self._rows, self._keys, self._at = rows.take(order), keys[order], 0
+        self.complete, self.exhausted = threshold, not cut
+        self._grow(len(fresh))
+
+    def _lowest(self) -> float:
+        return self._history[-1][0] if self._history else min(0.0, self._threshold - 64.0)
+
+    def _grow(self, count: int) -> None:
+        last = self._history[-1] if self._history else None
+        self._history.append((self._threshold, count))
+        if last is not None and count > last[1] > 0 and self._threshold > last[0]:
+            rate = np.log(count / last[1]) / (self._threshold - last[0])
+            self._step = float(np.clip(np.log(GROWTH) / rate, self._step / 4, self._step * 4))
+        else:
+            self._step *= 2
+        self._threshold = max(self._threshold, self.complete) + self._step
+
+    def close_if_done(self) -> bool:
+        """Decide the lane when nothing below the incumbent is left."""
+        beyond = self.incumbent is not None and self.complete > self.incumbent.cost
+        if not self.decided and (self.exhausted or beyond):
+            self.decide()
+        return self.decided
+
+    def next_batch(self, size: int) -> tuple[Rows, NDArray[np.generic]]:
+        """The next assignments to score, smallest bound first."""
+        if self._rows is None or self._keys is None:
+            return _EMPTY, np.zeros(0, np.int64)
+        end = min(len(self._rows), self._at + size)
+        if self.incumbent is not None:
+            bounds = self._rows.bounds
+            end = min(end, int(np.searchsorted(bounds, self.incumbent.cost + HALF_STEP)))
+        where = np.arange(self._at, max(end, self._at))
+        return self._rows.take(where), self._keys[where]
+
+    def scored(self, count: int) -> None:
+        """The first ``count`` assignments of the last batch have been looked at."""
+        self._at += count
+        self.rounds += 1
+
+
+_EMPTY = Rows(np.zeros(0, np.intp), np.zeros((0, 0), np.int16), np.zeros(0), np.zeros(0, np.intp))
+
+
+def _words(keys: NDArray[np.generic]) -> list[NDArray[np.generic]]:
+    return [keys[name] for name in keys.dtype.names] if keys.dtype.names else [keys]
+
+
+def _key_less(first: Any, second: Any) -> bool:
+    if isinstance(second, (int, np.integer)) and not isinstance(first, (int, np.integer)):
+        return True
+    if isinstance(first, (int, np.integer)) and not isinstance(second, (int, np.integer)):
+        return False
+    first = first.item() if isinstance(first, np.generic) else first
+    second = second.item() if isinstance(second, np.generic) else second
+    return bool(first < second)
