@@ -4,6 +4,7 @@ from pear.problem.actions import Action, ActionSpace, Requirement
 from pear.problem.costs import CostGraph, costs_under, walk
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.order import best_order
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.problem import Archetype, Goal, Problem
 
@@ -22,6 +23,7 @@ __all__ = [
     "Problem",
     "Requirement",
     "Step",
+    "best_order",
     "costs_under",
     "walk",
 ]

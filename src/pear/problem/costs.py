@@ -11,6 +11,7 @@ cost is ``max(floor, φ·w)``. Weights are one per feature, then one per edge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,8 @@ from pear.problem.actions import ActionSpace
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
 from pear.problem.dot import read_dot, write_dot
 from pear.problem.features import FeatureSpace, States
+from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.order import best_order
 
 Floats = NDArray[np.float64]
 
@@ -147,6 +150,17 @@ class CostGraph:
         weights = self.check_weights(weights)
         linear = self.sequence_features(start, actions, moves) @ weights.T
         return self.floored(linear).sum(axis=0)
+
+    def best_order(
+        self,
+        start: Floats,
+        actions: ActionSpace,
+        moves: Sequence[int],
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+    ) -> tuple[tuple[int, ...], float]:
+        """The moves in their cheapest allowed order and its cost, see :mod:`pear.problem.order`."""
+        return best_order(self, start, actions, moves, weights, limits)
 
     def check_weights(self, weights: Any) -> Floats:
         """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, or a clear refusal."""

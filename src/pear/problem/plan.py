@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from pear.errors import InvalidPlan
+from pear.problem.checks import is_finite
 from pear.problem.features import Value
 
 Verdict = Literal["optimal", "infeasible", "bounded", "unknown", "heuristic"]
@@ -51,7 +52,7 @@ class Certificate:
     def words(self) -> str:
         """The certificate as a sentence."""
         space = f"with at most {self.max_length} changes" if self.max_length else "considered"
-        asked = f"{self.rows:,} rows asked"
+        asked = f"{self.rows:,} row{'' if self.rows == 1 else 's'} asked"
         if self.verdict == "optimal":
             return f"Proven: no cheaper plan exists among the plans {space} ({asked})."
         if self.verdict == "infeasible":
@@ -115,6 +116,8 @@ class Plan:
         """The plan as numbered sentences."""
         if not self.success:
             return "No plan. " + self.certificate.words()
+        if not self.steps:
+            return "Nothing to change: the decision is favourable already."
         lines = [
             f"{i}. {step.words} (cost {step.cost:.1f})" for i, step in enumerate(self.steps, 1)
         ]
@@ -132,7 +135,7 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, data: Any) -> Plan:
@@ -148,9 +151,11 @@ class Plan:
             content["moves"] = tuple(int(move) for move in data.get("moves", ()))
             content["start"] = dict(data["start"])
             plan = cls(**content)
-            float(plan.cost), float(plan.score)
+            _check_numbers(plan)
         except KeyError as error:
             raise InvalidPlan(f"the plan lacks {error}; was it written by this package?") from None
+        except InvalidPlan:
+            raise
         except (TypeError, ValueError) as error:
             raise InvalidPlan(f"the plan cannot be read: {error}") from None
         return plan
@@ -163,3 +168,19 @@ class Plan:
         except json.JSONDecodeError as error:
             raise InvalidPlan(f"the plan is not JSON: {error}") from None
         return cls.from_dict(data)
+
+
+def _check_numbers(plan: Plan) -> None:
+    numbers: list[tuple[str, Any]] = [("cost", plan.cost), ("score", plan.score)]
+    for i, step in enumerate(plan.steps, 1):
+        for key in ("cost", "score_before", "score_after"):
+            numbers.append((f"{key} of step {i}", getattr(step, key)))
+    for name, number in numbers:
+        if not is_finite(number):
+            raise InvalidPlan(f"the plan's {name} must be a number (got {number!r})")
+    if not isinstance(plan.success, bool):
+        raise InvalidPlan(f"the plan's 'success' must be true or false (got {plan.success!r})")
+    if plan.moves and len(plan.moves) != len(plan.steps):
+        raise InvalidPlan(
+            f"the plan has {len(plan.steps)} steps and {len(plan.moves)} moves; one is missing"
+        )

@@ -14,47 +14,14 @@ from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
+from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, walk
 from pear.problem.features import FeatureSpace
+from pear.problem.goal import Archetype, Goal
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
 
-
-@dataclass(frozen=True)
-class Goal:
-    """When a decision is favourable: the score is above ``threshold + margin``.
-
-    ``favourable`` names the favourable class or classes of the model; the score is the sum
-    of their probabilities. Empty: the model's score is taken as it is, or the positive
-    (last) class of a two-class model.
-    """
-
-    favourable: tuple[Any, ...] = ()
-    threshold: float = 0.5
-    margin: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold < 1:
-            raise InvalidProblem(f"'threshold' must be in [0, 1) (got {self.threshold!r})")
-        if not 0 <= self.margin < 1 or self.threshold + self.margin >= 1:
-            raise InvalidProblem(
-                f"'margin' must be at least 0 and leave room below 1 (got {self.margin!r} "
-                f"above a threshold of {self.threshold!r})"
-            )
-
-    def bar(self, limits: Limits = NO_LIMITS) -> float:
-        """The score that must be exceeded, with the larger of the two margins."""
-        return self.threshold + max(self.margin, limits.margin)
-
-
-@dataclass(frozen=True)
-class Archetype:
-    """A kind of person: mean and spread of the weights, ``(p,)`` each, and a share."""
-
-    name: str
-    mean: tuple[float, ...]
-    spread: tuple[float, ...]
-    share: float = 1.0
+__all__ = ["Archetype", "Goal", "Problem"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +29,8 @@ class Problem:
     """Everything but the model and the person.
 
     ``weight_range`` holds (low, high) per weight name: where experts place most people's
-    weights; names left out get ``default_range``.
+    weights; names left out get ``default_range``. ``model`` (a path or an address) and
+    ``prior`` (a path) say where those are kept; paths are relative to the problem's file.
     """
 
     space: FeatureSpace
@@ -74,25 +42,47 @@ class Problem:
     weight_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     default_range: tuple[float, float] = (1.0, 100.0)
     archetypes: tuple[Archetype, ...] = ()
+    model: str = ""
+    prior: str = ""
 
     def __post_init__(self) -> None:
-        if self.max_length < 1:
-            raise InvalidProblem(f"'max_length' must be at least 1 (got {self.max_length!r})")
-        for name, (low, high) in {**self.weight_range, "default": self.default_range}.items():
-            if name != "default" and name not in self.costs.weight_names:
-                raise InvalidProblem(
-                    f"there is no weight {name!r}; the weights are {', '.join(self.costs.weight_names)}"
-                )
-            if not low < high:
-                raise InvalidProblem(
-                    f"the range of weight '{name}' must increase (got [{low}, {high}])"
-                )
+        if self.actions.space != self.space or self.costs.space != self.space:
+            raise InvalidProblem(
+                "actions and costs must be over the problem's own features; build all three on "
+                "one FeatureSpace"
+            )
+        if not is_whole(self.max_length) or self.max_length < 1:
+            raise at_key(
+                "max_length",
+                f"'max_length' must be a whole number of at least 1 (got {self.max_length!r})",
+            )
+        for key in ("name", "model", "prior"):
+            if not isinstance(getattr(self, key), str):
+                raise at_key(key, f"'{key}' must be a text (got {getattr(self, key)!r})")
+        self._check_ranges()
+        object.__setattr__(self, "archetypes", tuple(self.archetypes))
+        names = [archetype.name for archetype in self.archetypes]
+        if len(set(names)) != len(names):
+            raise at_key("archetypes", f"the archetypes' names must differ (got {names!r})")
         for archetype in self.archetypes:
             if not len(archetype.mean) == len(archetype.spread) == self.costs.n_weights:
-                raise InvalidProblem(
+                raise at_key(
+                    "archetypes",
                     f"archetype '{archetype.name}' must give mean and spread of all "
-                    f"{self.costs.n_weights} weights"
+                    f"{self.costs.n_weights} weights",
                 )
+
+    def _check_ranges(self) -> None:
+        known = self.costs.weight_names
+        for name in self.weight_range:
+            if name not in known:
+                raise at_key(
+                    "weights.ranges",
+                    f"there is no weight {name!r}; the weights are {', '.join(known)}",
+                )
+        ranges = {name: _range(name, pair) for name, pair in self.weight_range.items()}
+        object.__setattr__(self, "weight_range", ranges)
+        object.__setattr__(self, "default_range", _range("default", self.default_range))
 
     @property
     def weight_names(self) -> tuple[str, ...]:
@@ -101,34 +91,44 @@ class Problem:
     @property
     def weight_ranges(self) -> NDArray[np.float64]:
         """Expert ranges of all weights, shape ``(p, 2)``."""
-        return np.array([self.weight_range.get(n, self.default_range) for n in self.weight_names])
+        return np.array(
+            [self.weight_range.get(n, self.default_range) for n in self.weight_names], float
+        )
 
     def state(self, record: Any) -> NDArray[np.float64]:
         """One person's state, shape ``(d,)``."""
         states = self.space.encode(record)
         if len(states) != 1:
             raise InvalidSetting(f"one person's record was expected (got {len(states)} rows)")
-        return states[0]
+        return np.asarray(states[0])
 
     def named_weights(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
         """A weight vector from names; every weight must be given."""
         absent = [name for name in self.weight_names if name not in weights]
         if absent:
             raise InvalidSetting(f"weights are missing for {', '.join(absent)}")
+        unknown = [name for name in weights if name not in self.weight_names]
+        if unknown:
+            raise InvalidSetting(
+                f"there is no weight {unknown[0]!r}; the weights are {', '.join(self.weight_names)}"
+            )
         return np.array([weights[name] for name in self.weight_names], float)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of everything that decides what plans exist and what they cost."""
+        """A short hash of everything that decides what plans exist and what they cost.
+
+        Labels, units and phrases are left out: rewording a step does not make it another.
+        """
         content = {
-            "features": [asdict(feature) for feature in self.space.features],
-            "actions": [asdict(action) for action in self.actions.actions],
+            "features": [_without(asdict(f), "label", "unit") for f in self.space.features],
+            "actions": [_without(asdict(a), "phrase") for a in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
             "goal": asdict(self.goal),
             "max_length": self.max_length,
         }
-        text = json.dumps(content, sort_keys=True, default=str)
+        text = json.dumps(_canonical(content), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def make_plan(
@@ -149,6 +149,11 @@ class Problem:
         floored costs. ``scores`` are of the start and of the state after each step.
         """
         moves = [int(move) for move in moves]
+        if len(scores) != len(moves) + 1:
+            raise InvalidSetting(
+                f"'scores' must be of the start and after each of {len(moves)} steps "
+                f"(got {len(scores)}); give {len(moves) + 1}"
+            )
         states = walk(start, self.actions, moves)
         costs = np.zeros((0, 1))
         if moves:
@@ -185,3 +190,27 @@ class Problem:
             problem_fingerprint=self.fingerprint,
             model_fingerprint=model_fingerprint,
         )
+
+
+def _range(name: str, pair: Any) -> tuple[float, float]:
+    key = "weights.default" if name == "default" else "weights.ranges"
+    ends = names_tuple(pair)
+    if ends is None or len(ends) != 2 or not all(is_finite(end) for end in ends):
+        raise at_key(key, f"the range of weight '{name}' must be two numbers (got {pair!r})")
+    if not ends[0] < ends[1]:
+        raise at_key(key, f"the range of weight '{name}' must increase (got {list(ends)!r})")
+    return plain(ends[0]), plain(ends[1])
+
+
+def _without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in keys}
+
+
+def _canonical(content: Any) -> Any:
+    """Plain data in which equal numbers look equal: 1 and 1.0 are both 1.0."""
+    if isinstance(content, Mapping):
+        return {str(key): _canonical(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_canonical(value) for value in content]
+    content = plain(content)
+    return float(content) if is_finite(content) else content
