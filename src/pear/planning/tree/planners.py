@@ -1,0 +1,301 @@
+"""Which plan does a search planner return, and how are its rows counted?
+
+:class:`SearchPlanner` is what MCTS, FARE and W-FARE share; :class:`TreeSearch` is plain MCTS.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting
+from pear.planning.tree.arrays import bytes_per_node
+from pear.planning.tree.evaluation import Evaluator, UniformPrior
+from pear.planning.tree.found import FoundPlans
+from pear.planning.tree.move_costs import as_samples, plans_under
+from pear.planning.tree.rules import LengthRules, Rules
+from pear.planning.tree.search import Ask, Effort, People, search
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+
+MEMORY_AT_ONCE = 256 * 2**20
+"""Bytes of trees searched at once; more people are searched in several batches."""
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a search met: plans ``found``, ``rows`` ``(B,)`` charged, start ``scores`` ``(B,)``."""
+
+    found: FoundPlans
+    rows: NDArray[np.int64]
+    scores: Floats
+
+
+class SearchPlanner:
+    """A planner that searches trees; subclasses say with which rules and which prior.
+
+    ``simulations`` are per step. ``max_rows`` caps the rows asked of the black box for one
+    plan (None: no cap). ``searches`` is the number of samples ``candidates`` plans for.
+    """
+
+    method = "search"
+
+    def __init__(
+        self,
+        problem: Problem,
+        black_box: BlackBox,
+        *,
+        simulations: int = 15,
+        max_rows: int | None = None,
+        searches: int = 8,
+    ) -> None:
+        self.problem = problem
+        self.black_box = black_box
+        self.simulations = at_least_one("simulations", simulations)
+        self.max_rows = None if max_rows is None else at_least_one("max_rows", max_rows)
+        self.searches = at_least_one("searches", searches)
+
+    def rules(self) -> Rules:
+        """Selection, reward and cost term."""
+        raise NotImplementedError
+
+    def evaluator(self) -> Evaluator:
+        """Prior and value of new nodes."""
+        raise NotImplementedError
+
+    def merit(self, found: FoundPlans) -> Floats:
+        """What the planner maximises among the plans it met, shape ``(n,)``: low cost."""
+        return -found.costs
+
+    def plan(
+        self,
+        state: Floats,
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> Plan:
+        """The best plan met from ``state`` ``(d,)``; weights ``(p,)`` or samples ``(s, p)``."""
+        weights = self.problem.costs.check_weights(weights)
+        states = np.asarray(state, float)[None]
+        return self.plan_many(states, np.atleast_2d(weights)[None], limits, _list(rng))[0]
+
+    def plan_many(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
+    ) -> list[Plan]:
+        """One plan per person, searched in lockstep: the same plans as one by one.
+
+        ``weights`` is ``(n, p)``, or samples ``(n, s, p)``; ``rngs`` one generator each.
+        """
+        states = np.atleast_2d(np.asarray(states, float))
+        weights = as_samples(weights, len(states))
+        streams = tuple(rngs) if rngs is not None else _same_stream(len(states))
+        if len(streams) != len(states):
+            raise InvalidSetting(
+                f"'rngs' must hold one generator per person (got {len(streams)} for {len(states)})"
+            )
+        plans: list[Plan] = []
+        size = self.people_at_once()
+        for first in range(0, len(states), size):
+            part = slice(first, first + size)
+            plans += self._plan_batch(states[part], weights[part], limits, streams[part])
+        return plans
+
+    def candidates(
+        self,
+        state: Floats,
+        samples: Floats,
+        n: int,
+        limits: Limits = NO_LIMITS,
+        rng: np.random.Generator | None = None,
+    ) -> list[Plan]:
+        """At most n distinct successful plans met when searching for some of the samples.
+
+        First those that are the cheapest met for some sample, by how many; then the others
+        by mean cost. All searches together respect ``max_rows``.
+        """
+        started, n = time.perf_counter(), at_least_one("n", n)
+        samples = np.atleast_2d(self.problem.costs.check_weights(samples))
+        trees = min(self.searches, len(samples), max(1, (self.max_rows or 10**9) // 20))
+        chosen = np.linspace(0, len(samples) - 1, trees).astype(int)
+        if rng is not None:
+            chosen = np.sort(rng.choice(len(samples), trees, replace=False))
+        weights = samples[chosen][:, None, :]
+        weights[-1, 0] = samples.mean(axis=0)
+        states = np.repeat(np.asarray(state, float)[None], trees, axis=0)
+        streams = tuple((rng or np.random.default_rng(0)).spawn(trees))
+        asked = self.black_box.rows
+        share = None if self.max_rows is None else self.max_rows // trees
+        met = self.meet(states, weights, limits, streams, share, self.ask_once)
+        if not len(met.found):
+            return []
+        moves, first = np.unique(met.found.moves, axis=0, return_index=True)
+        costs = plans_under(self.problem, states[0], moves, samples)
+        wins = np.bincount(costs.argmin(axis=0), minlength=len(moves))
+        order = np.lexsort([costs.mean(axis=1), -wins])[:n]
+        rows, seconds = self.black_box.rows - asked, time.perf_counter() - started
+        return [
+            self._make(states[0], met.found.where(first[[i]]), samples, rows, seconds, limits)
+            for i in order
+        ]
+
+    def meet(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        streams: tuple[np.random.Generator, ...],
+        max_rows: int | None,
+        ask: Ask,
+    ) -> Met:
+        """Search for B people; found costs are under the weights searched with."""
+        nothing = np.full(len(states), np.nan)
+        people = People(states, weights, nothing, limits, streams)
+        effort = Effort(self.simulations, max_rows)
+        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        return Met(outcome.found, outcome.rows, outcome.scores)
+
+    def ask_once(self, states: States) -> Floats:
+        """Scores where equal states are asked once."""
+        distinct, places = np.unique(states, axis=0, return_inverse=True)
+        return np.asarray(self.black_box.score(distinct)[places.ravel()])
+
+    def people_at_once(self) -> int:
+        """How many people's trees fit in :data:`MEMORY_AT_ONCE`."""
+        nodes = 1 + self.simulations * self.problem.max_length
+        nodes = nodes if self.max_rows is None else min(nodes, 1 + self.max_rows)
+        one = bytes_per_node(
+            len(self.problem.space), len(self.problem.actions) + 1, self.evaluator().memory_width
+        )
+        return max(1, min(512, MEMORY_AT_ONCE // (nodes * one)))
+
+    def _plan_batch(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        streams: tuple[np.random.Generator, ...],
+    ) -> list[Plan]:
+        started = time.perf_counter()
+        met = self.meet(states, weights, limits, streams, self.max_rows, self.black_box.score)
+        best = met.found.best_of_each(self.merit(met.found), len(states))
+        seconds = (time.perf_counter() - started) / len(states)
+        return [
+            self._make(
+                states[i], met.found.where([best[i]]), weights[i], met.rows[i], seconds, limits
+            )
+            if best[i] >= 0
+            else self.no_plan(states[i], weights[i], met.scores[i], met.rows[i], seconds, limits)
+            for i in range(len(states))
+        ]
+
+    def no_plan(
+        self,
+        state: Floats,
+        weights: Floats,
+        score: float,
+        rows: int,
+        seconds: float,
+        limits: Limits,
+    ) -> Plan:
+        """A plan of no steps that says nothing was found."""
+        return self._plan("unknown", state, [], weights, np.array([score]), rows, seconds, limits)
+
+    def _make(
+        self,
+        state: Floats,
+        found: FoundPlans,
+        weights: Floats,
+        rows: int,
+        seconds: float,
+        limits: Limits,
+    ) -> Plan:
+        length = int(found.lengths[0])
+        moves, scores = found.moves[0, :length].tolist(), found.scores[0, : length + 1]
+        return self._plan("heuristic", state, moves, weights, scores, rows, seconds, limits)
+
+    def _plan(
+        self,
+        verdict: str,
+        state: Floats,
+        moves: list[int],
+        weights: Floats,
+        scores: Floats,
+        rows: int,
+        seconds: float,
+        limits: Limits,
+    ) -> Plan:
+        longest = min(self.problem.max_length, limits.max_steps or self.problem.max_length)
+        certificate = Certificate(
+            verdict,  # type: ignore[arg-type]
+            rows=int(rows),
+            seconds=seconds,
+            max_length=longest,
+            max_changes_per_feature=longest,
+        )
+        return self.problem.make_plan(
+            state,
+            moves,
+            weights,
+            scores,
+            certificate,
+            limits=limits,
+            method=self.method,
+            model_fingerprint=self.black_box.fingerprint,
+        )
+
+
+class TreeSearch(SearchPlanner):
+    """Plain MCTS: uniform prior, random playouts, reward γ^length.
+
+    Of the successful plans it meets it returns the cheapest under the weights given.
+    """
+
+    method = "mcts"
+
+    def __init__(
+        self,
+        problem: Problem,
+        black_box: BlackBox,
+        *,
+        simulations: int = 15,
+        max_rows: int | None = None,
+        searches: int = 8,
+        rules: LengthRules = LengthRules(),
+    ) -> None:
+        super().__init__(
+            problem, black_box, simulations=simulations, max_rows=max_rows, searches=searches
+        )
+        self.settings = rules
+
+    def rules(self) -> Rules:
+        return self.settings.build()
+
+    def evaluator(self) -> Evaluator:
+        return UniformPrior()
+
+
+def at_least_one(name: str, value: int) -> int:
+    """A count given as a setting, or a clear refusal."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidSetting(f"'{name}' must be a whole number of at least 1 (got {value!r})")
+    return int(value)
+
+
+def _list(rng: np.random.Generator | None) -> list[np.random.Generator] | None:
+    return None if rng is None else [rng]
+
+
+def _same_stream(n: int) -> tuple[np.random.Generator, ...]:
+    """Everybody gets the stream a call without a generator gets on its own."""
+    return tuple(np.random.default_rng(0) for _ in range(n))

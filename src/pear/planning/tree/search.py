@@ -1,0 +1,312 @@
+"""What does the tree search find? Selection, expansion, evaluation, backup, for everybody at once.
+
+One call of the black box and one of the evaluator per simulation serve all people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.planning.tree.arrays import NONE, Trees
+from pear.planning.tree.evaluation import Evaluator
+from pear.planning.tree.found import FoundPlans
+from pear.planning.tree.move_costs import all_move_costs, chosen_move_costs
+from pear.planning.tree.playouts import Playouts, random_playouts
+from pear.planning.tree.rules import FAILURE, Rules
+from pear.problem import NO_LIMITS, Limits, Problem
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+Ask = Callable[[States], Floats]
+"""Scores of n states; how a search reaches the black box."""
+Noise = Callable[[Floats, NDArray[np.bool_]], Floats]
+"""Priors ``(n, actions)`` and legal actions to noisy priors, for exploration in training."""
+
+
+@dataclass(frozen=True)
+class People:
+    """B people: ``states`` ``(B, d)``, weight samples ``(B, s, p)``, ``reference`` ``(B,)``.
+
+    ``reference`` is what the plan for the mean weights costs each (NaN: no such plan).
+    ``streams`` are everybody's own random numbers, needed for playouts only.
+    """
+
+    states: States
+    weights: Floats
+    reference: Floats
+    limits: Limits = NO_LIMITS
+    streams: tuple[np.random.Generator, ...] = ()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much one search may do: simulations per step, and rows per person in all."""
+
+    simulations: int
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """``executed`` ``(B, L)``: the most visited moves, -1 after the end; ``success`` ``(B,)``
+    of that path; all plans ``found``; ``rows`` ``(B,)`` asked; start ``scores`` ``(B,)``."""
+
+    executed: Integers
+    executed_scores: Floats
+    success: NDArray[np.bool_]
+    found: FoundPlans
+    rows: NDArray[np.int64]
+    scores: Floats
+    trees: Trees
+
+
+def search(
+    problem: Problem,
+    ask: Ask,
+    people: People,
+    rules: Rules,
+    evaluator: Evaluator,
+    effort: Effort,
+    noise: Noise | None = None,
+) -> SearchOutcome:
+    """Search everybody's tree in lockstep, ``effort.simulations`` per real step."""
+    return _Search(problem, ask, people, rules, evaluator, effort, noise).run()
+
+
+class _Search:
+    """The state of one call of :func:`search`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        ask: Ask,
+        people: People,
+        rules: Rules,
+        evaluator: Evaluator,
+        effort: Effort,
+        noise: Noise | None,
+    ) -> None:
+        self.problem, self.ask, self.people, self.rules = problem, ask, people, rules
+        self.evaluator, self.effort, self.noise = evaluator, effort, noise
+        steps = people.limits.max_steps
+        self.longest = problem.max_length if steps is None else min(problem.max_length, steps)
+        self.bar = problem.goal.bar(people.limits)
+        self.stop_at_success = problem.costs.least >= 0
+        count = len(people.states)
+        self.rows = np.zeros(count, np.int64)
+        self.max_rows = np.iinfo(np.int64).max if effort.max_rows is None else effort.max_rows
+        nodes = 1 + min(effort.simulations * self.longest, self.max_rows)
+        self.trees = Trees.empty(
+            count, nodes, len(problem.space), len(problem.actions) + 1, evaluator.memory_width
+        )
+        self.found: list[FoundPlans] = [FoundPlans.none(self.longest)]
+        self.draws = np.zeros((0, 0, 0))
+        if evaluator.playouts:
+            shape = (effort.simulations * self.longest, self.longest)
+            self.draws = np.array([stream.random(shape) for stream in people.streams])
+
+    def run(self) -> SearchOutcome:
+        everybody = np.arange(len(self.people.states))
+        self.plant(everybody)
+        root = np.zeros(len(everybody), np.intp)
+        going = self.trees.legal[:, 0].any(axis=1) & ~self.settled(everybody, root)
+        for step in range(self.longest):
+            self.add_noise(np.flatnonzero(going), root)
+            for number in range(self.effort.simulations):
+                who = np.flatnonzero(going & (self.rows < self.max_rows))
+                if not len(who):
+                    break
+                self.simulate(who, root[who], step * self.effort.simulations + number)
+            going = self.advance(going, root)
+            if not going.any():
+                break
+        moves, scores = self.trees.way_to(everybody, root, self.longest)
+        return SearchOutcome(
+            executed=moves,
+            executed_scores=scores,
+            success=self.trees.favourable[everybody, root],
+            found=self.all_found(),
+            rows=self.rows,
+            scores=self.trees.score[:, 0],
+            trees=self.trees,
+        )
+
+    def settled(self, who: Integers, nodes: Integers) -> NDArray[np.bool_]:
+        """Favourable nodes below which nothing can be cheaper: only STOP is left there."""
+        return np.asarray(self.trees.favourable[who, nodes]) & self.stop_at_success
+
+    def plant(self, who: Integers) -> None:
+        """The start of every tree."""
+        self.trees.states[:, 0] = self.people.states
+        self.trees.score[:, 0] = self.ask(self.people.states)
+        self.rows += 1
+        memory = np.zeros((len(who), self.evaluator.memory_width), np.float32)
+        self.trees.size[:] = 1
+        self.open(who, np.zeros(len(who), np.intp), memory)
+
+    def open(self, who: Integers, nodes: Integers, memory: NDArray[np.float32]) -> Floats:
+        """Fill in the branches of scored nodes; their values, shape ``(n,)``."""
+        trees, actions = self.trees, self.problem.actions
+        states, depth = trees.states[who, nodes], trees.depth[who, nodes]
+        good = trees.score[who, nodes] > self.bar
+        trees.favourable[who, nodes] = good
+        legal = np.zeros((len(who), len(actions) + 1), bool)
+        legal[:, :-1] = actions.allowed(states, self.people.limits)
+        legal[:, :-1] &= (depth < self.longest)[:, None]
+        legal[:, :-1] &= ~self.settled(who, nodes)[:, None]
+        legal[:, -1] = good
+        weights, reference = self.people.weights[who], self.people.reference[who]
+        move_costs = all_move_costs(self.problem, states, weights)
+        length, cost = depth.astype(float), trees.cost[who, nodes]
+        evaluation = self.evaluator(states, move_costs, legal, memory)
+        trees.legal[who, nodes] = legal
+        trees.prior[who, nodes] = evaluation.prior
+        trees.memory[who, nodes] = evaluation.memory
+        trees.bonus[who, nodes] = self.rules.bonus(move_costs, length, cost, reference)
+        value = np.where(legal.any(axis=1), evaluation.value, FAILURE)
+        return np.where(good, self.rules.reward(length, cost, reference), value)
+
+    def add_noise(self, who: Integers, root: Integers) -> None:
+        if self.noise is not None and len(who):
+            here = who, root[who]
+            self.trees.prior[here] = self.noise(self.trees.prior[here], self.trees.legal[here])
+
+    def simulate(self, who: Integers, root: Integers, number: int) -> None:
+        """One simulation for each of ``who``."""
+        nodes, actions, last = self.descend(who, root)
+        rows = np.arange(len(who))
+        end, action = nodes[rows, last], actions[rows, last]
+        value = np.full(len(who), FAILURE)
+        stopped = action == self.trees.stop
+        at = who[stopped], end[stopped]
+        value[stopped] = self.rules.reward(
+            self.trees.depth[at].astype(float),
+            self.trees.cost[at],
+            self.people.reference[who[stopped]],
+        )
+        new = (action != NONE) & ~stopped
+        if new.any():
+            value[new] = self.expand(who[new], end[new], action[new], number)
+        self.back_up(who, nodes, actions, value)
+
+    def descend(self, who: Integers, root: Integers) -> tuple[Integers, Integers, Integers]:
+        """Follow the selection rule to a new branch, STOP or a dead end.
+
+        Nodes and actions ``(n, L + 1)`` with -1 after the end, and the last place ``(n,)``;
+        the last action is -1 in a dead end.
+        """
+        trees, n = self.trees, len(who)
+        nodes = np.full((n, self.longest + 1), NONE, np.intp)
+        actions = np.full((n, self.longest + 1), NONE, np.intp)
+        last = np.zeros(n, np.intp)
+        rows, here = np.arange(n), root
+        for place in range(self.longest + 1):
+            at = who[rows], here
+            nodes[rows, place], last[rows] = here, place
+            legal = trees.legal[at]
+            merit = self.rules.select(
+                trees.totals[at],
+                trees.visits[at],
+                trees.prior[at],
+                trees.bonus[at],
+                trees.node_visits(*at),
+            )
+            chosen = np.where(legal, merit, -np.inf).argmax(axis=1)
+            chosen = np.where(legal.any(axis=1), chosen, NONE)
+            actions[rows, place] = chosen
+            child = np.where(chosen >= 0, trees.child[who[rows], here, chosen], NONE)
+            rows, here = rows[child >= 0], child[child >= 0].astype(np.intp)
+            if not len(rows):
+                break
+        return nodes, actions, last
+
+    def expand(self, who: Integers, parents: Integers, moves: Integers, number: int) -> Floats:
+        """Add one node per person below ``parents``; their values, shape ``(n,)``."""
+        trees, before = self.trees, self.trees.states[who, parents]
+        weights = self.people.weights[who]
+        nodes = trees.size[who]
+        trees.size[who] += 1
+        trees.child[who, parents, moves] = nodes
+        trees.parent[who, nodes] = parents
+        trees.move[who, nodes] = moves
+        trees.depth[who, nodes] = trees.depth[who, parents] + 1
+        trees.cost[who, nodes] = trees.cost[who, parents] + chosen_move_costs(
+            self.problem, before, moves, weights
+        )
+        states = self.problem.actions.apply(before, moves)
+        trees.states[who, nodes] = states
+        if not self.evaluator.playouts:
+            trees.score[who, nodes] = self.ask(states)
+            self.rows[who] += 1
+            return self.open(who, nodes, trees.memory[who, parents])
+        room = np.minimum(
+            self.longest - trees.depth[who, nodes], self.max_rows - self.rows[who] - 1
+        )
+        walks = random_playouts(
+            self.problem, states, weights, room, self.people.limits, self.draws[who, number]
+        )
+        walked = walks.moves >= 0
+        scores = self.ask(np.concatenate([states, walks.states[walked]]))
+        self.rows[who] += 1 + walks.lengths
+        trees.score[who, nodes] = scores[: len(who)]
+        value = self.open(who, nodes, trees.memory[who, parents])
+        later = np.full(walks.moves.shape, np.nan)
+        later[walked] = scores[len(who) :]
+        open_here = trees.legal[who, nodes].any(axis=1) & ~trees.favourable[who, nodes]
+        played = self.play_out(who, nodes, walks, later)
+        return np.where(open_here, played, value)
+
+    def play_out(self, who: Integers, nodes: Integers, walks: Playouts, scores: Floats) -> Floats:
+        """Rewards of playouts, shape ``(n,)``; those that succeed are kept as plans."""
+        good = scores > self.bar
+        first = np.where(good.any(axis=1), good.argmax(axis=1), NONE)
+        value = np.full(len(who), FAILURE)
+        rows = np.flatnonzero(good.any(axis=1) & ~self.settled(who, nodes))
+        if not len(rows):
+            return value
+        people, ends = who[rows], nodes[rows]
+        depth, steps = self.trees.depth[people, ends], first[rows] + 1
+        within = np.arange(walks.moves.shape[1]) < steps[:, None]
+        cost = self.trees.cost[people, ends] + (walks.costs[rows] * within).sum(axis=1)
+        reference = self.people.reference[people]
+        value[rows] = self.rules.reward((depth + steps).astype(float), cost, reference)
+        moves, path_scores = self.trees.way_to(people, ends, self.longest)
+        plan, step = np.nonzero(within)
+        moves[plan, depth[plan] + step] = walks.moves[rows[plan], step]
+        path_scores[plan, depth[plan] + step + 1] = scores[rows[plan], step]
+        self.found.append(FoundPlans(people, moves, path_scores, cost))
+        return value
+
+    def back_up(self, who: Integers, nodes: Integers, actions: Integers, value: Floats) -> None:
+        """Add each simulation's reward to every branch on its way."""
+        row, place = np.nonzero(actions >= 0)
+        at = who[row], nodes[row, place], actions[row, place]
+        self.trees.visits[at] += 1
+        self.trees.totals[at] += value[row]
+
+    def advance(self, going: NDArray[np.bool_], root: Integers) -> NDArray[np.bool_]:
+        """Take everybody's most visited move (then higher value, then smaller number)."""
+        who = np.flatnonzero(going)
+        visits, totals = self.trees.visits[who, root[who]], self.trees.totals[who, root[who]]
+        most = (visits == visits.max(axis=1, keepdims=True)) & (visits > 0)
+        chosen = np.where(most, totals / np.maximum(visits, 1), -np.inf).argmax(axis=1)
+        child = self.trees.child[who, root[who], chosen]
+        moved = most.any(axis=1) & (child >= 0)
+        root[who[moved]] = child[moved]
+        still = np.zeros(len(going), bool)
+        arrived = who[moved]
+        more = self.trees.legal[arrived, root[arrived]].any(axis=1)
+        still[arrived] = more & ~self.settled(arrived, root[arrived])
+        return still
+
+    def all_found(self) -> FoundPlans:
+        """Every favourable node as a plan, and the successful playouts."""
+        who, nodes = np.nonzero(self.trees.favourable)
+        moves, scores = self.trees.way_to(who, nodes, self.longest)
+        inside = FoundPlans(who, moves, scores, self.trees.cost[who, nodes])
+        return FoundPlans.joined([inside, *self.found])
