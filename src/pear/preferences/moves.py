@@ -10,12 +10,12 @@ References: Murray, Adams and MacKay (2010), Elliptical slice sampling, figure 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.preferences.evidence import Evidence, Relaxation
+from pear.preferences.evidence import Evidence, Projection, Relaxation
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import ResponseModel, UnknownTemperature
 
@@ -67,66 +67,98 @@ def elliptical_moves(
     samples, components, standard = particles.samples, particles.components, particles.standard
     centres = prior.centres[components]
     middle = (evidence.rows @ prior.centres.T)[:, components]
-    offset = evidence.project(samples) - middle
-    current = evidence.log_likelihood(middle + offset, response_at(response, standard), relaxed)
+    offset = evidence.project(samples)
+    current = evidence.log_likelihood(offset.copy(), response_at(response, standard), relaxed)
+    offset -= middle
+    across, memory = np.empty_like(offset), np.empty((2, offset.size))
     moved = 0
     for _ in range(sweeps):
         direction = prior.deviations(components, rng)
+        np.matmul(evidence.rows, direction.T, out=across)
         other = None if standard is None else rng.standard_normal(len(samples))
-        across = evidence.project(direction)
-        lines = (middle, offset, across)
-        angles, current = _angles(
-            lines, (standard, other), current, response, evidence, rng, relaxed
+        ellipses = _Ellipses(
+            middle, offset, across, standard, other, response, evidence, relaxed, memory
         )
+        angles, current = ellipses.angles(current, rng)
         moved += int(np.count_nonzero(angles))
         cosine, sine = np.cos(angles), np.sin(angles)
-        offset = offset * cosine + across * sine
+        offset *= cosine
+        across *= sine
+        offset += across
         samples = centres + (samples - centres) * cosine[:, None] + direction * sine[:, None]
         if standard is not None and other is not None:
             standard = standard * cosine + other * sine
     return Particles(samples, components, standard), moved / (sweeps * len(samples))
 
 
-def _angles(
-    lines: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    temperatures: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None],
-    current: NDArray[np.float64],
-    response: ResponseModel,
-    evidence: Evidence,
-    rng: np.random.Generator,
-    relaxed: Relaxation | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where on its ellipse each particle goes ``(n,)``, and its log likelihood there.
+@dataclass(frozen=True)
+class _Ellipses:
+    """One ellipse per particle: at an angle a, its terms are
+    ``middle + offset * cos(a) + across * sin(a)``, all of shape ``(r, n)``."""
 
-    Invariant: angle 0 is the particle itself, lies in every bracket and above the level.
-    """
-    n = len(current)
-    middle, offset, across = lines
-    standard, other = temperatures
-    level = current - rng.standard_exponential(n)
-    trial = rng.uniform(0, 2 * np.pi, n)
-    low, high = trial - 2 * np.pi, trial.copy()
-    angles, reached = np.zeros(n), current.copy()
-    active = np.arange(n)
-    for _ in range(MAX_SHRINKS):
-        cosine, sine = np.cos(trial), np.sin(trial)
-        terms = offset * cosine
-        terms += across * sine
-        terms += middle
+    middle: Projection
+    offset: Projection
+    across: Projection
+    standard: NDArray[np.float64] | None
+    other: NDArray[np.float64] | None
+    response: ResponseModel
+    evidence: Evidence
+    relaxed: Relaxation | None
+    memory: NDArray[np.float64]
+    """Room for two projections ``(2, r * n)``: fresh ones cost more than the arithmetic."""
+
+    def take(self, kept: NDArray[np.intp]) -> _Ellipses:
+        """The ellipses with these indices."""
+        return replace(
+            self,
+            middle=self.middle.take(kept, axis=1),
+            offset=self.offset.take(kept, axis=1),
+            across=self.across.take(kept, axis=1),
+            standard=None if self.standard is None else self.standard[kept],
+            other=None if self.other is None else self.other[kept],
+        )
+
+    def log_likelihood(self, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+        """At one angle per ellipse, shape ``(n,)``."""
+        cosine, sine = np.cos(angles), np.sin(angles)
+        size, shape = self.offset.size, self.offset.shape
+        terms, term = (part[:size].reshape(shape) for part in self.memory)
+        np.multiply(self.offset, cosine, out=terms)
+        terms += np.multiply(self.across, sine, out=term)
+        terms += self.middle
         there = None
-        if standard is not None and other is not None:
-            there = standard[active] * cosine + other[active] * sine
-        value = evidence.log_likelihood(terms, response_at(response, there), relaxed)
-        above = value > level[active]
-        angles[active[above]] = trial[above]
-        reached[active[above]] = value[above]
-        stay = np.flatnonzero(~above)
-        if not len(stay):
-            break
-        active = active[stay]
-        middle, offset, across = middle[:, stay], offset[:, stay], across[:, stay]
-        trial = trial[stay]
-        low = np.where(trial < 0, trial, low[stay])
-        high = np.where(trial < 0, high[stay], trial)
-        trial = rng.uniform(low, high)
-    return angles, reached
+        if self.standard is not None and self.other is not None:
+            there = self.standard * cosine + self.other * sine
+        return self.evidence.log_likelihood(terms, response_at(self.response, there), self.relaxed)
+
+    def angles(
+        self, current: NDArray[np.float64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where each particle goes ``(n,)``, and its log likelihood there.
+
+        Invariant: angle 0 is the particle itself, lies in every bracket and above the level.
+        Particles that have found their place are dropped once they are half of those kept:
+        judging them again is cheaper than copying the others each time.
+        """
+        ellipses, kept = self, np.arange(len(current))
+        angles, reached = np.zeros(len(current)), current.copy()
+        level = current - rng.standard_exponential(len(current))
+        trial = rng.uniform(0, 2 * np.pi, len(current))
+        low, high = trial - 2 * np.pi, trial.copy()
+        searching = np.ones(len(current), dtype=bool)
+        for _ in range(MAX_SHRINKS):
+            value = ellipses.log_likelihood(trial)
+            found = searching & (value > level)
+            angles[kept[found]] = trial[found]
+            reached[kept[found]] = value[found]
+            searching &= ~found
+            left = np.flatnonzero(searching)
+            if not len(left):
+                break
+            if len(left) < 0.5 * len(kept):
+                ellipses, kept, searching = ellipses.take(left), kept[left], searching[left]
+                level, trial, low, high = level[left], trial[left], low[left], high[left]
+            low = np.where(searching & (trial < 0), trial, low)
+            high = np.where(searching & (trial >= 0), trial, high)
+            trial = np.where(searching, rng.uniform(low, high), trial)
+        return angles, reached

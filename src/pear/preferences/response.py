@@ -31,6 +31,12 @@ class ResponseModel(Protocol):
         """Log probability that each plan is chosen, same shape as ``costs``."""
         ...
 
+    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+        """Log probability of the choices made, shape ``(..., n)``: plans of cost ``chosen``,
+        that shape, over ``others``, shape ``(k - 1, ..., n)``. Samples come last here: it is
+        the innermost loop of every sampler."""
+        ...
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and words, for JSON; ``response_from_dict`` reads them."""
         ...
@@ -53,6 +59,9 @@ class Logistic:
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         return _log_softmax(costs, self.temperature)
 
+    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+        return _log_first(chosen, others, self.temperature)
+
     def to_dict(self) -> dict[str, Any]:
         return {"model": "logistic", "temperature": self.temperature}
 
@@ -64,8 +73,13 @@ class Noiseless:
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         least = costs.min(axis=-1, keepdims=True)
         cheapest = costs <= least + TIE * np.maximum(1.0, np.abs(least))
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(cheapest / cheapest.sum(axis=-1, keepdims=True)))
+        return np.where(cheapest, -np.log(cheapest.sum(axis=-1, keepdims=True)), -np.inf)
+
+    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+        allowance = TIE * np.maximum(1.0, np.abs(chosen))
+        never = (others < chosen - allowance).any(axis=0)
+        ties = (others <= chosen + allowance).sum(axis=0)
+        return np.where(never, -np.inf, -np.log1p(ties))
 
     def to_dict(self) -> dict[str, Any]:
         return {"model": "noiseless"}
@@ -111,6 +125,10 @@ class UnknownTemperature:
         ]
         return np.asarray(np.logaddexp.reduce(terms, axis=0))
 
+    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+        costs = np.moveaxis(np.concatenate([chosen[None], others]), 0, -1)
+        return np.asarray(self.log_probabilities(costs)[..., 0])
+
     def to_dict(self) -> dict[str, Any]:
         return {"model": "unknown_temperature", "median": self.median, "spread": self.spread}
 
@@ -124,6 +142,9 @@ class PerSampleLogistic:
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         """As for the others; the axis before the last is the people's, of length n."""
         return _log_softmax(costs, self.temperatures[:, None])
+
+    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+        return _log_first(chosen, others, self.temperatures)
 
     def to_dict(self) -> dict[str, Any]:
         return {"model": "per_sample_logistic", "temperatures": self.temperatures.tolist()}
@@ -156,6 +177,16 @@ def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
 def _log_softmax(costs: Costs, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
     utilities = -temperature * (costs - costs.min(axis=-1, keepdims=True))
     return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
+
+
+def _log_first(
+    chosen: Costs, others: Costs, temperature: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    utilities = temperature * (chosen - others)
+    largest = np.maximum(utilities.max(axis=0, initial=0.0), 0.0)
+    utilities -= largest
+    np.exp(utilities, out=utilities)
+    return np.asarray(-largest - np.log(np.exp(-largest) + utilities.sum(axis=0)))
 
 
 def _require_temperature(value: float, name: str = "temperature") -> None:
