@@ -20,6 +20,7 @@ from pear.problem.features import FeatureSpace
 from pear.problem.goal import Archetype, Goal
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
+from pear.problem.toml_text import toml_path
 
 __all__ = ["Archetype", "Goal", "Problem"]
 
@@ -36,7 +37,7 @@ class Problem:
     space: FeatureSpace
     actions: ActionSpace
     costs: CostGraph
-    goal: Goal = Goal()
+    goal: Goal = field(default_factory=Goal)
     max_length: int = 5
     name: str = "recourse"
     weight_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Problem:
         for name in self.weight_range:
             if name not in known:
                 raise at_key(
-                    "weights.ranges",
+                    toml_path("weights", "ranges", name),
                     f"there is no weight {name!r}; the weights are {', '.join(known)}",
                 )
         ranges = {name: _range(name, pair) for name, pair in self.weight_range.items()}
@@ -193,7 +194,7 @@ class Problem:
 
 
 def _range(name: str, pair: Any) -> tuple[float, float]:
-    key = "weights.default" if name == "default" else "weights.ranges"
+    key = "weights.default" if name == "default" else toml_path("weights", "ranges", name)
     ends = names_tuple(pair)
     if ends is None or len(ends) != 2 or not all(is_finite(end) for end in ends):
         raise at_key(key, f"the range of weight '{name}' must be two numbers (got {pair!r})")

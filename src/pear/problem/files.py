@@ -1,0 +1,237 @@
+"""How is a problem written to ``problem.toml`` and read back?
+
+``read_problem(write_problem(p)) == p``, with the same fingerprint. Every refusal names the
+key by its path, the value and the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pear.errors import InvalidInput, InvalidProblem, InvalidSetting
+from pear.problem import schema
+from pear.problem.actions import Action, ActionSpace, Requirement
+from pear.problem.checks import is_finite, shown
+from pear.problem.costs import CostGraph
+from pear.problem.features import Feature, FeatureSpace
+from pear.problem.goal import Archetype, Goal
+from pear.problem.grids import expand_grid
+from pear.problem.problem import Problem
+from pear.problem.toml_text import toml_path
+from pear.problem.toml_writer import problem_to_toml
+
+__all__ = [
+    "model_location",
+    "prior_location",
+    "problem_from_toml",
+    "problem_to_toml",
+    "read_problem",
+    "write_problem",
+    "write_text",
+]
+
+
+def read_problem(path: str | os.PathLike[str]) -> Problem:
+    """The problem a file states; anything wrong with it is refused by name."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidProblem(
+            f"there is no file '{file}'; 'pear init' writes a first problem from a table"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidProblem(f"'{file}' cannot be read as text: {error}") from None
+    try:
+        return problem_from_toml(text)
+    except InvalidProblem as error:
+        named = InvalidProblem(f"{file.name}: {error}")
+        named.key = error.key
+        raise named from None
+
+
+def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
+    """Write a problem; the file is whole or not there at all."""
+    write_text(problem_to_toml(problem), path)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Put a text in a file in one go: a reader sees the old content or the new, never half."""
+    file = Path(os.path.realpath(path))
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, file)
+    except OSError as error:
+        raise InvalidSetting(
+            f"'{path}' cannot be written ({error.strerror}); give another place"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def model_location(problem: Problem, path: str | os.PathLike[str]) -> str | None:
+    """Where the model of a problem read from ``path`` is: a path or an address, if stated."""
+    if problem.model.startswith(("http://", "https://")):
+        return problem.model
+    return str(Path(path).parent / problem.model) if problem.model else None
+
+
+def prior_location(problem: Problem, path: str | os.PathLike[str]) -> str | None:
+    """Where the prior of a problem read from ``path`` is, if stated."""
+    return str(Path(path).parent / problem.prior) if problem.prior else None
+
+
+def problem_from_toml(text: str) -> Problem:
+    """The problem a text states.
+
+    >>> problem = problem_from_toml('''
+    ... [features.income]
+    ... kind = "numeric"
+    ... [actions.earn_more]
+    ... feature = "income"
+    ... mode = "add"
+    ... arguments = { from = 100, to = 500, step = 100 }
+    ... ''')
+    >>> problem.actions.actions[0].arguments
+    (100, 200, 300, 400, 500)
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProblem(f"the problem is not TOML: {error}; correct that line") from None
+    data = schema.checked_table(data, schema.PROBLEM_KEYS)
+    features = []
+    for name, content in data["features"].items():
+        content = schema.checked_table(content, schema.FEATURE_KEYS, "features", name)
+        with _located("features", name):
+            features.append(Feature(name, **content))
+    with _located("features"):
+        space = FeatureSpace(tuple(features))
+    declared = tuple(_action(space, *entry) for entry in data["actions"].items())
+    with _located("actions"):
+        actions = ActionSpace(space, declared)
+    costs = _costs(space, data.get("costs", {}))
+    goal_keys = schema.checked_table(data.get("goal", {}), schema.GOAL_KEYS, "goal")
+    with _located("goal"):
+        goal = Goal(**goal_keys)
+    weights = schema.checked_table(data.get("weights", {}), schema.WEIGHT_KEYS, "weights")
+    settings: dict[str, Any] = {key: data[key] for key in ("name", "max_length") if key in data}
+    if "default" in weights:
+        settings["default_range"] = weights["default"]
+    prior = (
+        schema.checked_table(data["prior"], schema.PRIOR_KEYS, "prior")["path"]
+        if ("prior" in data)
+        else ""
+    )
+    with _located():
+        return Problem(
+            space,
+            actions,
+            costs,
+            goal,
+            weight_range=weights.get("ranges", {}),
+            archetypes=tuple(_archetypes(costs, data.get("archetypes", []))),
+            model=_model(data),
+            prior=prior,
+            **settings,
+        )
+
+
+def _action(space: FeatureSpace, name: str, content: Any) -> Action:
+    content = dict(schema.checked_table(content, schema.ACTION_KEYS, "actions", name))
+    requires = []
+    for number, entry in enumerate(content.get("requires", ())):
+        path = ("actions", name, "requires", str(number))
+        requires.append(Requirement(**schema.checked_table(entry, schema.REQUIREMENT_KEYS, *path)))
+    try:
+        arguments = expand_grid(content["arguments"])
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{toml_path('actions', name, 'arguments')} {error}") from None
+    if isinstance(content["arguments"], dict) and content["mode"] == "add":
+        arguments = tuple(amount for amount in arguments if amount != 0)
+    action = Action(name, **{**content, "arguments": arguments, "requires": tuple(requires)})
+    with _located("actions", name):
+        ActionSpace(space, (action,))
+    return action
+
+
+def _costs(space: FeatureSpace, content: Any) -> CostGraph:
+    content = dict(schema.checked_table(content, schema.COST_KEYS, "costs"))
+    for key in ("floor", "zero_change"):
+        if content.get(key) == "none":
+            content[key] = None
+    with _located("costs"):
+        return CostGraph(space, **content)
+
+
+def _archetypes(costs: CostGraph, entries: list[Any]) -> Iterator[Archetype]:
+    for number, entry in enumerate(entries):
+        path = ("archetypes", str(number))
+        content = dict(schema.checked_table(entry, schema.ARCHETYPE_KEYS, *path))
+        for key in ("mean", "spread"):
+            content[key] = _named_numbers(costs, content[key], *path, key)
+        with _located(*path):
+            archetype = Archetype(**content)
+        yield archetype
+
+
+def _named_numbers(costs: CostGraph, content: Any, *path: str) -> tuple[float, ...]:
+    """Numbers by weight name, in the order of the weights; one number stands for all."""
+    if not isinstance(content, dict):
+        return (content,) * costs.n_weights
+    for name, number in content.items():
+        if name not in costs.weight_names:
+            raise InvalidProblem(
+                f"{toml_path(*path, name)}: there is no such weight (got {number!r}); "
+                f"the weights are {', '.join(costs.weight_names)}"
+            )
+        if not is_finite(number):
+            raise InvalidProblem(f"{toml_path(*path, name)} must be a number (got {shown(number)})")
+    for name in costs.weight_names:
+        if name not in content:
+            raise InvalidProblem(
+                f"{toml_path(*path, name)} is missing (got {len(content)} of "
+                f"{costs.n_weights} weights); give every weight"
+            )
+    return tuple(content[name] for name in costs.weight_names)
+
+
+def _model(data: dict[str, Any]) -> str:
+    if "model" not in data:
+        return ""
+    content = schema.checked_table(data["model"], schema.MODEL_KEYS, "model")
+    if len(content) != 1:
+        raise InvalidProblem(
+            f"model must have either 'path' or 'url' (got {', '.join(content) or 'neither'}); "
+            "keep one"
+        )
+    [(key, place)] = content.items()
+    if (key == "url") != place.startswith(("http://", "https://")):
+        raise InvalidProblem(
+            f"model.{key} must be {'an http(s) address' if key == 'url' else 'a file'} "
+            f"(got {place!r}); use '{'path' if key == 'url' else 'url'}' for the other"
+        )
+    return str(place)
+
+
+@contextmanager
+def _located(*path: str) -> Iterator[None]:
+    """Put the path of the key before a refusal from inside."""
+    try:
+        yield
+    except InvalidInput as error:
+        key = getattr(error, "key", "")
+        where = ".".join(part for part in (toml_path(*path), key) if part)
+        located = InvalidProblem(f"{where}: {error}" if where else str(error))
+        located.key = where
+        raise located from None
