@@ -4,13 +4,13 @@ import os
 
 import numpy as np
 import pytest
-from tests.planning.small_problems import brute_force, random_people, small_model, small_problem
 
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.evolution import EvolutionPlanner, gower
 from pear.planning.sequences import NO_MOVE, as_sequence
 from pear.problem import NO_LIMITS, Limits
+from tests.planning.small_problems import brute_force, random_people, small_model, small_problem
 
 pytest.importorskip("pymoo", reason="needs the extra 'experiments'")
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.planning.small_problems import random_people, small_problem
 
 from pear.planning.sequences import NO_MOVE, as_sequence, best_for_samples, padded, roll_out
 from pear.problem import Limits, walk
+from tests.planning.small_problems import random_people, small_problem
 
 
 @pytest.fixture(scope="module")

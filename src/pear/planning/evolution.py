@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
+from pear.planning.changes import feature_steps
 from pear.planning.planner import plan_from_moves
 from pear.planning.sequences import (
     NO_MOVE,
@@ -289,13 +290,6 @@ class FeasibleFront:
 
 
 def gower(space: FeatureSpace, starts: States, ends: States) -> Floats:
-    """Gower distance, ``(n,)``: mean over features of the scaled change, or of being another."""
-    parts = []
-    for column, feature in enumerate(space.features):
-        before, after = np.broadcast_to(starts, ends.shape)[:, column], ends[:, column]
-        if feature.is_categorical:
-            parts.append((before != after).astype(float))
-        else:
-            scaled = space.scale_column(column, after) - space.scale_column(column, before)
-            parts.append(np.abs(scaled))
-    return np.asarray(np.mean(parts, axis=0))
+    """Gower distance, ``(n,)``: the mean over features of how far they lie apart."""
+    steps = feature_steps(space, np.broadcast_to(starts, ends.shape), ends)
+    return np.asarray(steps.mean(axis=1))
