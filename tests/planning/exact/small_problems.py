@@ -58,7 +58,9 @@ def cases(draw, samples=1, max_features=4, requirements=True, with_limits=True):
             actions.append(Action(f"add_{name}", name, "add", tuple(steps), direction, requires))
         else:
             ordered = kind == "ordered"
-            features.append(Feature(name, "categorical", categories=("x", "y", "z"), ordered=ordered))
+            features.append(
+                Feature(name, "categorical", categories=("x", "y", "z"), ordered=ordered)
+            )
             size = rng.integers(1, 4)
             values = tuple(str(v) for v in rng.choice(["x", "y", "z"], size=size, replace=False))
             requires = _requirement(rng, features[:-1]) if requirements else ()

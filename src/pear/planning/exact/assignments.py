@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pear.planning.exact.options import Floats, Group, Indices, Level, Tables
 
-DECIMALS = 9
-"""Bounds are rounded to this many decimals, so that equal costs compare equal."""
+DECIMALS = 7
+"""Bounds are rounded to this many decimals for sorting, so that equal costs stand together."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,18 @@ def _extend(
         able = np.flatnonzero(rows.steps + group.links <= tables.max_steps[rows.lanes])
         if not len(able):
             continue
-        parts.append(_extend_group(level, group, rows.take(able), room[able],
-                                   parents_add[able], mean_add[able], floor, cut))
+        parts.append(
+            _extend_group(
+                level,
+                group,
+                rows.take(able),
+                room[able],
+                parents_add[able],
+                mean_add[able],
+                floor,
+                cut,
+            )
+        )
     return Rows(
         np.concatenate([part.lanes for part in parts]),
         np.concatenate([part.options for part in parts]),

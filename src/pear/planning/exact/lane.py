@@ -12,6 +12,8 @@ from pear.planning.exact.assignments import DECIMALS, Rows
 from pear.planning.exact.options import Tables
 
 HALF_STEP = 0.5 * 10.0**-DECIMALS
+EQUAL = 4 * HALF_STEP
+"""Costs closer than this are the same cost."""
 GROWTH = 6.0
 """A new shell aims at this many times the assignments of the last one."""
 
@@ -40,9 +42,9 @@ class Lane:
     complete: float = -np.inf
     exhausted: bool = False
     rounds: int = 0
-    truncated: bool = False
     _threshold: float = 0.0
     _step: float = 1.0
+    _least: float = 0.0
     _history: list[tuple[float, int]] = field(default_factory=list)
     _rows: Rows | None = None
     _keys: NDArray[np.generic] | None = None
@@ -69,15 +71,20 @@ class Lane:
         best = self.incumbent
         if best is None:
             return True
-        if (cost, steps) != (best.cost, best.steps):
-            return bool((cost, steps) < (best.cost, best.steps))
-        return _key_less(key, best.key)
+        if abs(cost - best.cost) > EQUAL:
+            return bool(cost < best.cost)
+        return bool(steps < best.steps or (steps == best.steps and _key_less(key, best.key)))
 
-    def ceiling(self, steps: int) -> float:
+    def ceiling(self) -> float:
         """Costs at or above this cannot become the incumbent."""
         if self.incumbent is None:
             return np.inf
-        return self.incumbent.cost + 2 * HALF_STEP
+        return self.incumbent.cost + EQUAL
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Moves of the incumbent; none where there is none."""
+        return self.incumbent.moves if self.incumbent else ()
 
     @property
     def pending_left(self) -> bool:
@@ -85,14 +92,16 @@ class Lane:
         if self._rows is None or self._at >= len(self._rows):
             return False
         return self.improves(
-            self._rows.bounds[self._at], self._rows.steps[self._at], self._keys[self._at]  # type: ignore[index]
+            self._rows.bounds[self._at],
+            self._rows.steps[self._at],
+            self._keys[self._at],  # type: ignore[index]
         )
 
     @property
     def lower_bound(self) -> float:
         """No plan of this lane costs less."""
         bound = np.inf if self.exhausted else self.complete
-        if self.pending_left and not self.truncated:
+        if self.pending_left:
             bound = min(bound, float(self._rows.bounds[self._at]))  # type: ignore[union-attr]
         return min(bound, self.upper_bound)
 
@@ -115,22 +124,23 @@ class Lane:
         self._threshold = float(singles[len(singles) // 4])
         spread = float(singles[-1] - singles[0])
         self._step = max(spread / 8, abs(self._threshold) / 8, 1e-3)
-        self._threshold += self._step / 8 + float(tables.rest[0, self.number])
+        self._least = float(tables.rest[0, self.number])
+        self._threshold += self._step / 8 + self._least
 
     def next_threshold(self) -> float:
         """Where the next shell ends; never beyond the incumbent."""
         target = self._threshold
         if self.incumbent is not None:
-            target = min(target, self.incumbent.cost + HALF_STEP)
+            target = min(target, self.incumbent.cost + 2 * EQUAL)
         return float(np.round(target, DECIMALS) + HALF_STEP)
 
     def cap(self, max_rows: int) -> int:
         """How many assignments a shell may hold before it is narrowed."""
-        return max(4 * max_rows, 50_000) if self._narrow else max(max_rows, 50_000)
+        return (8 if self._narrow else 1) * max(max_rows, 50_000)
 
     @property
     def _narrow(self) -> bool:
-        return self._threshold - self.complete <= 1e-6
+        return self._threshold - max(self.complete, self._least) <= 1e-6
 
     def receive(
         self, rows: Rows, keys: NDArray[np.generic], *, threshold: float, cut: bool, dropped: bool
@@ -139,18 +149,16 @@ class Lane:
         if dropped:
             if self._narrow:
                 self.stop()
-            self._step = (self._threshold - max(self.complete, self._lowest())) / 4
-            self._threshold = max(self.complete, self._lowest()) + self._step
+            proven = max(self.complete, self._least)
+            self._step = (min(self._threshold, threshold) - proven) / 4
+            self._threshold = proven + self._step
             return
-        fresh = rows.bounds > self.complete
+        fresh = rows.bounds > self.complete  # bounds are rounded, thresholds lie between
         rows, keys = rows.take(fresh), keys[fresh]
         order = np.lexsort((*_words(keys)[::-1], rows.steps, rows.bounds))
         self._rows, self._keys, self._at = rows.take(order), keys[order], 0
         self.complete, self.exhausted = threshold, not cut
         self._grow(len(fresh))
-
-    def _lowest(self) -> float:
-        return self._history[-1][0] if self._history else min(0.0, self._threshold - 64.0)
 
     def _grow(self, count: int) -> None:
         last = self._history[-1] if self._history else None
@@ -164,7 +172,7 @@ class Lane:
 
     def close_if_done(self) -> bool:
         """Decide the lane when nothing below the incumbent is left."""
-        beyond = self.incumbent is not None and self.complete > self.incumbent.cost
+        beyond = self.incumbent is not None and self.complete > self.incumbent.cost + EQUAL
         if not self.decided and (self.exhausted or beyond):
             self.decide()
         return self.decided
@@ -176,7 +184,7 @@ class Lane:
         end = min(len(self._rows), self._at + size)
         if self.incumbent is not None:
             bounds = self._rows.bounds
-            end = min(end, int(np.searchsorted(bounds, self.incumbent.cost + HALF_STEP)))
+            end = min(end, int(np.searchsorted(bounds, self.incumbent.cost + EQUAL, side="right")))
         where = np.arange(self._at, max(end, self._at))
         return self._rows.take(where), self._keys[where]
 

@@ -102,16 +102,16 @@ def build_tables(
     for column in columns:
         if max_changes == 1:
             moves = np.flatnonzero(actions.feature_of == column)
-            raw = _single(problem, column, starts, weights, moves, results[:, moves], legal[:, moves])
+            raw = _single(
+                problem, column, starts, weights, moves, results[:, moves], legal[:, moves]
+            )
         else:
             longest = min(max_changes, max_length)
             raw = chain_options(problem, column, starts, weights, limits, longest)
         levels.append(_level(problem, columns, levels, column, starts, weights, raw))
     steps = np.array([min(max_length, lim.max_steps or max_length) for lim in limits])
     rest = _rest(problem, levels, len(starts))
-    return Tables(
-        problem, starts, weights, tuple(limits), steps, tuple(levels), rest, max_changes
-    )
+    return Tables(problem, starts, weights, tuple(limits), steps, tuple(levels), rest, max_changes)
 
 
 def _single(

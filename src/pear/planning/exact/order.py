@@ -36,9 +36,9 @@ def best_orders(
     for size in range(length - 1, -1, -1):
         here = np.flatnonzero(sizes == size)
         total = transition[:, here] + to_go[:, following[here]]
-        total = np.where(members[here] == 1, np.inf, np.round(total, 10))
-        choice[:, here] = total.argmin(axis=2)
-        to_go[:, here] = total.min(axis=2)
+        total = np.where(members[here] == 1, np.inf, total)
+        choice[:, here] = np.round(total, 9).argmin(axis=2)
+        to_go[:, here] = np.take_along_axis(total, choice[:, here][:, :, None], axis=2)[:, :, 0]
     order = np.zeros((lanes, length), np.intp)
     at = np.zeros(lanes, np.intp)
     for step in range(length):

@@ -16,6 +16,7 @@ from pear.planning.exact.lane import Lane
 from pear.planning.exact.options import build_tables
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
+from pear.problem.plan import Verdict
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +45,9 @@ class ExactPlanner:
             raise InvalidSetting(
                 f"'max_changes_per_feature' must be at least 1 (got {self.max_changes_per_feature!r})"
             )
-        if self.max_rows < self.longest + 2:
+        if self.max_rows < 2 * self.longest:
             raise BudgetTooSmall(
-                f"'max_rows' must be at least {self.longest + 2} for plans of up to {self.longest} "
+                f"'max_rows' must be at least {2 * self.longest} for plans of up to {self.longest} "
                 f"changes (got {self.max_rows!r})"
             )
 
@@ -66,9 +67,8 @@ class ExactPlanner:
         ``weights`` is ``(p,)``, or samples ``(s, p)``: then the plan of least mean floored cost.
         An infeasible verdict names the limits that block.
         """
-        [plan] = self._search(
-            self._states(state), np.atleast_2d(self._weights(weights))[None], [limits], np.zeros(1, np.intp)
-        )
+        matrix = np.atleast_2d(self._weights(weights))
+        [plan] = self._plans_of(self._states(state), matrix[None], [limits], np.zeros(1, np.intp))
         if plan.certificate.verdict == "infeasible" and limits != NO_LIMITS:
             blocking = self._blocking(state, weights, limits)
             plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
@@ -92,7 +92,7 @@ class ExactPlanner:
         if not len(states):
             return []
         everyone = list(limits) if limits is not None else [NO_LIMITS] * len(states)
-        return self._search(states, weights[:, None], everyone, np.arange(len(states)))
+        return self._plans_of(states, weights[:, None], everyone, np.arange(len(states)))
 
     def candidates(
         self,
@@ -102,21 +102,31 @@ class ExactPlanner:
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
     ) -> list[Plan]:
-        """Distinct plans, each optimal for some of the samples ``(s, p)``; most supported first."""
-        plans = self.optima(state, samples, limits)
-        support: dict[tuple[int, ...], list[Plan]] = {}
-        for plan in plans:
-            if plan.success:
-                support.setdefault(plan.moves, []).append(plan)
-        ranked = sorted(support.values(), key=lambda same: -len(same))
-        return [same[0] for same in ranked[:n]]
+        """Distinct plans, each optimal for some of the samples ``(s, p)``; most supported first.
+
+        Costs and certificate of each plan are those for the first sample it is optimal for.
+        """
+        n = max(1, min(n, self.max_rows // (2 * self.longest)))
+        found = self._optima(state, samples, limits, reserve=n * (self.longest - 1))
+        support: dict[tuple[int, ...], list[int]] = {}
+        for lane in found.lanes:
+            if lane.incumbent is not None:
+                support.setdefault(lane.incumbent.moves, []).append(lane.number)
+        ranked = sorted(support.values(), key=len, reverse=True)
+        return self._plans(found, [numbers[0] for numbers in ranked[:n]])
 
     def optima(self, state: Floats, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
         """The optimal plan for each sample ``(s, p)``, all found in one pass."""
+        found = self._optima(
+            state, samples, limits, len(np.atleast_2d(samples)) * (self.longest - 1)
+        )
+        return self._plans(found)
+
+    def _optima(self, state: Floats, samples: Floats, limits: Limits, reserve: int) -> Search:
         samples = np.atleast_2d(self._weights(samples))
         states = np.repeat(self._states(state), len(samples), axis=0)
         groups = np.zeros(len(samples), np.intp)
-        return self._search(states, samples[:, None], [limits] * len(samples), groups)
+        return self._search(states, samples[:, None], [limits] * len(samples), groups, reserve)
 
     def plans_by_length(
         self, state: Floats, weights: Floats, limits: Limits = NO_LIMITS
@@ -127,7 +137,7 @@ class ExactPlanner:
         matrix = np.atleast_2d(self._weights(weights))
         states = np.repeat(self._states(state), longest, axis=0)
         weights = np.repeat(matrix[None], longest, axis=0)
-        return self._search(states, weights, lanes, np.zeros(longest, np.intp))
+        return self._plans_of(states, weights, lanes, np.zeros(longest, np.intp))
 
     def _states(self, states: Floats) -> Floats:
         array = np.atleast_2d(np.asarray(states, float))
@@ -141,90 +151,93 @@ class ExactPlanner:
     def _weights(self, weights: Floats) -> Floats:
         return self.problem.costs.check_weights(weights)
 
-    def _search(
+    def _plans_of(
         self,
         starts: Floats,
         weights: Floats,
         limits: Sequence[Limits],
         groups: NDArray[np.intp],
     ) -> list[Plan]:
+        lanes_each = int(np.bincount(groups).max())
+        reserve = lanes_each * (self.longest - 1)
+        return self._plans(self._search(starts, weights, limits, groups, reserve))
+
+    def _search(
+        self,
+        starts: Floats,
+        weights: Floats,
+        limits: Sequence[Limits],
+        groups: NDArray[np.intp],
+        reserve: int,
+    ) -> Search:
         began = time.monotonic()
         tables = build_tables(
             self.problem, starts, weights, limits, self.longest, self.max_changes_per_feature
         )
+        if reserve > self.max_rows // 2:
+            raise BudgetTooSmall(
+                f"'max_rows' of {self.max_rows} is too small for this many plans at once; "
+                f"give at least {2 * reserve}"
+            )
         search = Search(
             tables,
             groups,
             np.array([self.problem.goal.bar(limit) for limit in limits]),
             self.max_rows,
+            reserve=reserve,
             deadline=np.inf if self.max_seconds is None else began + self.max_seconds,
             first_batch=self.first_batch,
             progress=self.progress,
         )
-        lanes = drive(search, self.black_box)
-        paths = [walk(starts[i], self.problem.actions, lane.incumbent.moves if lane.incumbent else ())
-                 for i, lane in enumerate(lanes)]
-        inner = [path[1:-1] for path in paths]
-        between = np.concatenate(inner) if inner else np.zeros((0, starts.shape[1]))
-        scores = self._step_scores(between, groups, inner, search)
-        seconds = time.monotonic() - began
-        return [
-            self._finish(lane, starts[i], weights[i], limits[i], scores[i], search, seconds)
-            for i, lane in enumerate(lanes)
+        drive(search, self.black_box)
+        return search
+
+    def _plans(self, search: Search, chosen: Sequence[int] | None = None) -> list[Plan]:
+        """Plans of the chosen lanes, with the score of every state on the way."""
+        numbers = range(len(search.lanes)) if chosen is None else chosen
+        lanes = [search.lanes[number] for number in numbers]
+        inner = [
+            walk(search.tables.starts[lane.number], self.problem.actions, lane.moves)[1:-1]
+            for lane in lanes
         ]
+        sizes = [len(states) for states in inner]
+        scores = np.zeros(0)
+        if sum(sizes):
+            scores = self.black_box.score(np.concatenate(inner))
+            groups = search.groups[[lane.number for lane in lanes]]
+            search.rows_asked += np.bincount(
+                np.repeat(groups, sizes), minlength=len(search.rows_asked)
+            )
+        parts = np.split(scores, np.cumsum(sizes)[:-1]) if lanes else []
+        return [self._finish(lane, part, search) for lane, part in zip(lanes, parts, strict=True)]
 
-    def _step_scores(
-        self, between: Floats, groups: NDArray[np.intp], inner: list[Floats], search: Search
-    ) -> list[Floats]:
-        """Scores of the states between start and end of each plan; asked once per state."""
-        if not len(between):
-            return [np.zeros(0) for _ in inner]
-        distinct, inverse = np.unique(between, axis=0, return_inverse=True)
-        scores = self.black_box.score(distinct)[inverse.ravel()]
-        ends = np.cumsum([len(states) for states in inner])
-        sizes = np.array([len(states) for states in inner])
-        search.rows_asked += np.bincount(groups, weights=sizes, minlength=len(search.rows_asked)).astype(np.intp)
-        return [scores[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-
-    def _finish(
-        self,
-        lane: Lane,
-        start: Floats,
-        weights: Floats,
-        limits: Limits,
-        inner_scores: Floats,
-        search: Search,
-        seconds: float,
-    ) -> Plan:
-        best = lane.incumbent
-        timed_out = search.stopped_by_clock and not lane.decided
+    def _finish(self, lane: Lane, inner_scores: Floats, search: Search) -> Plan:
+        best, tables, number = lane.incumbent, search.tables, lane.number
         proven = lane.decided and not lane.stopped
+        verdict: Verdict
         if best is None:
-            verdict = "infeasible" if proven else "unknown"
-            lower = None if proven else _finite(lane.lower_bound)
+            verdict, lower = ("infeasible", None) if proven else ("unknown", lane.lower_bound)
         else:
-            verdict = "optimal" if proven else "bounded"
-            lower = best.cost if proven else _finite(lane.lower_bound)
+            verdict, lower = ("optimal", best.cost) if proven else ("bounded", lane.lower_bound)
         certificate = Certificate(
-            verdict=verdict,  # type: ignore[arg-type]
-            lower_bound=lower,
+            verdict=verdict,
+            lower_bound=lower if lower is not None and np.isfinite(lower) else None,
             upper_bound=best.cost if best else None,
-            rows=int(search.rows_asked[search.groups[lane.number]]),
-            seconds=seconds,
-            max_length=int(search.tables.max_steps[lane.number]),
+            rows=int(search.rows_asked[search.groups[number]]),
+            seconds=time.monotonic() - search.began,
+            max_length=int(tables.max_steps[number]),
             max_changes_per_feature=self.max_changes_per_feature,
-            reproducible=not timed_out,
+            reproducible=proven or not search.stopped_by_clock,
         )
-        moves = best.moves if best else ()
         end = [best.score] if best and best.moves else []
-        scores = np.array([lane.start_score, *inner_scores, *end])
+        weights = tables.weights[number]
         return self.problem.make_plan(
-            start,
-            moves,
+            tables.starts[number],
+            lane.moves,
             weights if len(weights) > 1 else weights[0],
-            scores,
+            np.array([lane.start_score, *inner_scores, *end]),
             certificate,
-            limits=limits,
+            limits=tables.limits[number],
             model_fingerprint=self.black_box.fingerprint,
         )
 
@@ -245,11 +258,7 @@ class ExactPlanner:
         return tuple(found)
 
     def _opens(self, state: Floats, weights: Floats, limits: Limits) -> bool:
-        [plan] = self._search(
+        [plan] = self._plans_of(
             self._states(state), weights[None, None], [limits], np.zeros(1, np.intp)
         )
         return plan.success
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -54,16 +54,19 @@ class Search:
     groups: Indices
     bars: Floats
     max_rows: int
+    reserve: int = 0
+    """Rows of the budget kept back for the scores along the plans found."""
     deadline: float = np.inf
     first_batch: int = FIRST_BATCH
     progress: Callable[[Progress], None] | None = None
     lanes: list[Lane] = field(default_factory=list)
     rows_asked: Indices = field(default_factory=lambda: np.zeros(0, np.intp))
     stopped_by_clock: bool = False
+    began: float = 0.0
 
     def steps(self) -> SearchSteps:
         """Yields states ``(n, d)``, receives their scores ``(n,)``, returns the decided lanes."""
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._rate = np.inf
         count = len(self.tables.starts)
         n_groups = int(self.groups.max()) + 1
@@ -170,7 +173,6 @@ class Search:
         owners: list[Indices] = []
         plan: list[Indices] = []
         total = 0
-        planned = np.zeros(len(self._members), np.intp)
         self._fresh: list[tuple[KnownScores, NDArray[np.generic], slice]] = []
         by_group: dict[int, list[tuple[Lane, Rows, NDArray[np.generic]]]] = {}
         for lane, rows, keys in batches:
@@ -196,7 +198,6 @@ class Search:
             parts.append(fresh)
             owners.append(np.full(len(fresh), group))
             total += len(fresh)
-            planned[group] += len(fresh)
         if not parts:
             return np.zeros((0, self.tables.starts.shape[1])), np.zeros(0, np.intp), plan
         batches[:] = [item for members in by_group.values() for item in members]
@@ -215,9 +216,7 @@ class Search:
         self._fresh = []
         return scores
 
-    def _learn(
-        self, lane: Lane, rows: Rows, keys: NDArray[np.generic], scores: Floats
-    ) -> None:
+    def _learn(self, lane: Lane, rows: Rows, keys: NDArray[np.generic], scores: Floats) -> None:
         """Favourable states get their exact cheapest order and may lower incumbents."""
         for i in np.flatnonzero(scores > self.bars[lane.number]):
             if not lane.improves(rows.bounds[i], rows.steps[i], keys[i]):
@@ -236,8 +235,12 @@ class Search:
                 if o
             ]
             cost, moves = best_sequence(
-                tables.problem, start, targets, tables.weights[number],
-                tables.limits[number], lane.ceiling(steps),
+                tables.problem,
+                start,
+                targets,
+                tables.weights[number],
+                tables.limits[number],
+                lane.ceiling(),
             )
             lane.take(Incumbent(cost, steps, key, tuple(moves.tolist()), score))
             return
@@ -245,14 +248,15 @@ class Search:
             [lv.moves[number, o] for lv, o in zip(tables.levels, options, strict=True) if o]
         )
         members = [
-            other for other in self._members[self.groups[number]]
+            other
+            for other in self._members[self.groups[number]]
             if not self.lanes[other].decided
             and self.tables.limits[other] == self.tables.limits[number]
         ]
         costs, orders = best_orders(tables.problem, start, moves, tables.weights[members])
         for other, cost, order in zip(members, costs, orders, strict=True):
             if steps <= tables.max_steps[other] and score > self.bars[other]:
-                incumbent = Incumbent(float(np.round(cost, 9)), steps, key, tuple(order.tolist()), score)
+                incumbent = Incumbent(float(cost), steps, key, tuple(order.tolist()), score)
                 self.lanes[other].take(incumbent)
 
     def _beams(self, lanes: list[Lane]) -> Generator[Floats, Floats, None]:
@@ -267,7 +271,10 @@ class Search:
             lane = members[0]
             left = min(self._budget_left(group), self.max_rows // 4)
             found = yield from beam_moves(
-                self.tables, lane.number, float(self.bars[lane.number]), left,
+                self.tables,
+                lane.number,
+                float(self.bars[lane.number]),
+                left,
                 lambda states, group=group: self._ask(states, np.full(len(states), group)),
             )
             for moves, score in found:
@@ -281,15 +288,12 @@ class Search:
             if tables.limits[lane.number] != tables.limits[members[0].number]:
                 continue
             weights = tables.weights[[lane.number]]
-            costs, orders = best_orders(
-                tables.problem, tables.starts[lane.number], moves, weights
-            )
+            costs, orders = best_orders(tables.problem, tables.starts[lane.number], moves, weights)
             key = np.iinfo(np.int64).max
-            lane.take(Incumbent(float(np.round(costs[0], 9)), len(moves), key, tuple(orders[0].tolist()), score))
+            lane.take(Incumbent(float(costs[0]), len(moves), key, tuple(orders[0].tolist()), score))
 
     def _budget_left(self, group: int) -> int:
-        reserve = int(self.tables.max_steps.max())
-        return max(0, self.max_rows - reserve - int(self.rows_asked[group]))
+        return max(0, self.max_rows - self.reserve - int(self.rows_asked[group]))
 
     def _batch_size(self, lane: Lane, left: int) -> int:
         size = min(self.first_batch << min(lane.rounds, 20), LARGEST_BATCH, left)
@@ -311,6 +315,6 @@ class Search:
                 open_lanes=sum(not lane.decided for lane in self.lanes),
                 lower_bound=float(np.mean(lows)),
                 upper_bound=float(np.mean(highs)),
-                seconds=time.monotonic() - self._began,
+                seconds=time.monotonic() - self.began,
             )
         )

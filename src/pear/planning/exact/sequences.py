@@ -59,7 +59,7 @@ def best_sequence(
         level = usable[moves]
         count = used[origin].copy()
         count[np.arange(len(origin)), level] += 1
-        total = np.round(costs[origin] + step, 10)
+        total = costs[origin] + step
         fine = total < ceiling if problem.costs.least >= 0 else np.ones(len(total), bool)
         for i, column in enumerate(columns):
             mine = np.flatnonzero(level == i)
@@ -73,15 +73,13 @@ def best_sequence(
         paths = np.hstack([paths[origin[keep]], moves[keep][:, None]])
         if not len(states):
             return np.inf, np.zeros(0, np.intp)
-    best = int(np.lexsort((*paths.T[::-1], costs))[0])
+    best = int(np.lexsort((*paths.T[::-1], np.round(costs, 9)))[0])
     if costs[best] >= ceiling:
         return np.inf, np.zeros(0, np.intp)
     return float(costs[best]), paths[best]
 
 
-def _backwards(
-    problem: Problem, start: Floats, target: Target, limits: Limits
-) -> list[Floats]:
+def _backwards(problem: Problem, start: Floats, target: Target, limits: Limits) -> list[Floats]:
     """Values from which the target can be reached in 0, 1, 2… further changes."""
     actions = problem.actions
     moves = np.flatnonzero(actions.feature_of == target.column)
@@ -124,7 +122,7 @@ def _cheapest_of_equal(
         return rows
     keys = np.hstack([np.round(states[rows], 9), used[rows]])
     _, same = np.unique(keys, axis=0, return_inverse=True)
-    order = np.lexsort((moves[rows], *paths[rows].T[::-1], costs[rows], same.ravel()))
+    order = np.lexsort((moves[rows], *paths[rows].T[::-1], np.round(costs[rows], 9), same.ravel()))
     groups = same.ravel()[order]
     first = np.r_[True, groups[1:] != groups[:-1]]
     return rows[order[first]]
