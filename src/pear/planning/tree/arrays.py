@@ -66,7 +66,7 @@ class Trees:
     @property
     def stop(self) -> int:
         """The number of the action STOP."""
-        return self.child.shape[2] - 1
+        return int(self.child.shape[2]) - 1
 
     def node_visits(self, people: NDArray[np.intp], nodes: NDArray[np.intp]) -> Floats:
         """Visits of n nodes, the one that created each included, shape ``(n,)``."""
@@ -89,7 +89,7 @@ class Trees:
             inner = depth > 0
             rows, here, depth = rows[inner], here[inner], depth[inner]
             moves[rows, depth - 1] = self.move[people[rows], here]
-            here = self.parent[people[rows], here]
+            here = self.parent[people[rows], here].astype(np.intp)
         return moves, scores
 
 

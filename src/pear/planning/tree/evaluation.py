@@ -25,8 +25,11 @@ class Evaluation:
 class Evaluator(Protocol):
     """Looks at new nodes. ``playouts``: their values come from random playouts instead."""
 
-    memory_width: int
-    playouts: bool
+    @property
+    def memory_width(self) -> int: ...
+
+    @property
+    def playouts(self) -> bool: ...
 
     def __call__(
         self,

@@ -53,7 +53,7 @@ def chosen_move_costs(
 def plans_under(
     problem: Problem, start: Floats, moves: NDArray[np.intp], weights: Floats
 ) -> Floats:
-    """Costs of n plans ``(n, L)`` (-1 after the end) from one state under ``(s, p)``: ``(n, s)``."""
+    """Costs ``(n, s)`` of plans ``(n, L)``, -1 after the end, from one state under ``(s, p)``."""
     states = np.repeat(np.asarray(start, float)[None], len(moves), axis=0)
     costs = np.zeros((len(moves), len(weights)))
     for step in range(moves.shape[1]):

@@ -192,7 +192,7 @@ class SearchPlanner:
         seconds = (time.perf_counter() - started) / len(states)
         return [
             self._make(
-                states[i], met.found.where([best[i]]), weights[i], met.rows[i], seconds, limits
+                states[i], met.found.where(best[[i]]), weights[i], met.rows[i], seconds, limits
             )
             if best[i] >= 0
             else self.no_plan(states[i], weights[i], met.scores[i], met.rows[i], seconds, limits)

@@ -75,7 +75,7 @@ def saving_reward(
     array([0.125])
     """
     saving = np.where(np.isnan(reference), 0.0, reference - cost)
-    return gamma ** (length + cost) / (1.0 + np.exp(-eta * saving))
+    return np.asarray(gamma ** (length + cost) / (1.0 + np.exp(-eta * saving)))
 
 
 def action_cost_bonus(

@@ -33,7 +33,8 @@ class People:
     """B people: ``states`` ``(B, d)``, weight samples ``(B, s, p)``, ``reference`` ``(B,)``.
 
     ``reference`` is what the plan for the mean weights costs each (NaN: no such plan).
-    ``streams`` are everybody's own random numbers, needed for playouts only.
+    ``streams`` are everybody's own random numbers, needed for playouts only. ``scores``
+    ``(B,)`` of the starts, when they are known already: then no rows are asked for them.
     """
 
     states: States
@@ -41,14 +42,18 @@ class People:
     reference: Floats
     limits: Limits = NO_LIMITS
     streams: tuple[np.random.Generator, ...] = ()
+    scores: Floats | None = None
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much one search may do: simulations per step, and rows per person in all."""
+    """How much one search may do: simulations per step, and rows per person in all.
+
+    ``max_rows`` is one number or one per person ``(B,)``; None: no cap.
+    """
 
     simulations: int
-    max_rows: int | None = None
+    max_rows: int | NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,12 +104,13 @@ class _Search:
         self.stop_at_success = problem.costs.least >= 0
         count = len(people.states)
         self.rows = np.zeros(count, np.int64)
-        self.max_rows = np.iinfo(np.int64).max if effort.max_rows is None else effort.max_rows
-        nodes = 1 + min(effort.simulations * self.longest, self.max_rows)
+        cap = np.iinfo(np.int64).max if effort.max_rows is None else effort.max_rows
+        self.max_rows = np.broadcast_to(np.asarray(cap, np.int64), (count,))
+        nodes = 1 + min(effort.simulations * self.longest, int(self.max_rows.max()))
         self.trees = Trees.empty(
             count, nodes, len(problem.space), len(problem.actions) + 1, evaluator.memory_width
         )
-        self.found: list[FoundPlans] = [FoundPlans.none(self.longest)]
+        self.found: list[FoundPlans] = [FoundPlans.none(problem.max_length)]
         self.draws = np.zeros((0, 0, 0))
         if evaluator.playouts:
             shape = (effort.simulations * self.longest, self.longest)
@@ -125,7 +131,7 @@ class _Search:
             going = self.advance(going, root)
             if not going.any():
                 break
-        moves, scores = self.trees.way_to(everybody, root, self.longest)
+        moves, scores = self.trees.way_to(everybody, root, self.problem.max_length)
         return SearchOutcome(
             executed=moves,
             executed_scores=scores,
@@ -143,8 +149,11 @@ class _Search:
     def plant(self, who: Integers) -> None:
         """The start of every tree."""
         self.trees.states[:, 0] = self.people.states
-        self.trees.score[:, 0] = self.ask(self.people.states)
-        self.rows += 1
+        if self.people.scores is None:
+            self.trees.score[:, 0] = self.ask(self.people.states)
+            self.rows += 1
+        else:
+            self.trees.score[:, 0] = self.people.scores
         memory = np.zeros((len(who), self.evaluator.memory_width), np.float32)
         self.trees.size[:] = 1
         self.open(who, np.zeros(len(who), np.intp), memory)
@@ -244,9 +253,8 @@ class _Search:
             trees.score[who, nodes] = self.ask(states)
             self.rows[who] += 1
             return self.open(who, nodes, trees.memory[who, parents])
-        room = np.minimum(
-            self.longest - trees.depth[who, nodes], self.max_rows - self.rows[who] - 1
-        )
+        left = self.max_rows[who] - self.rows[who] - 1
+        room = np.minimum(self.longest - trees.depth[who, nodes], left)
         walks = random_playouts(
             self.problem, states, weights, room, self.people.limits, self.draws[who, number]
         )
@@ -275,7 +283,7 @@ class _Search:
         cost = self.trees.cost[people, ends] + (walks.costs[rows] * within).sum(axis=1)
         reference = self.people.reference[people]
         value[rows] = self.rules.reward((depth + steps).astype(float), cost, reference)
-        moves, path_scores = self.trees.way_to(people, ends, self.longest)
+        moves, path_scores = self.trees.way_to(people, ends, self.problem.max_length)
         plan, step = np.nonzero(within)
         moves[plan, depth[plan] + step] = walks.moves[rows[plan], step]
         path_scores[plan, depth[plan] + step + 1] = scores[rows[plan], step]
@@ -307,6 +315,6 @@ class _Search:
     def all_found(self) -> FoundPlans:
         """Every favourable node as a plan, and the successful playouts."""
         who, nodes = np.nonzero(self.trees.favourable)
-        moves, scores = self.trees.way_to(who, nodes, self.longest)
+        moves, scores = self.trees.way_to(who, nodes, self.problem.max_length)
         inside = FoundPlans(who, moves, scores, self.trees.cost[who, nodes])
         return FoundPlans.joined([inside, *self.found])

@@ -1,0 +1,199 @@
+"""Which plans do FARE and W-FARE find? The tree search guided by a trained policy.
+
+References: paper, appendices "FARE" and "Weighted-FARE".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting
+from pear.planning.learned.policy import NetworkEvaluator, Policy
+from pear.planning.tree.evaluation import Evaluator
+from pear.planning.tree.found import FoundPlans
+from pear.planning.tree.move_costs import plans_under
+from pear.planning.tree.planners import Met, SearchPlanner
+from pear.planning.tree.rules import LengthRules, Rules, SavingRules
+from pear.planning.tree.search import Ask, Effort, People, search
+from pear.problem import Limits, Problem
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+
+REMEMBERED = 4096
+"""How many people's plans for the mean weights are kept."""
+
+
+class PolicyPlanner(SearchPlanner):
+    """What FARE and W-FARE share: the prior and the values are a policy's."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        policy: Policy,
+        black_box: BlackBox,
+        *,
+        simulations: int = 5,
+        max_rows: int | None = None,
+        searches: int = 8,
+    ) -> None:
+        super().__init__(
+            policy.problem,
+            black_box,
+            simulations=simulations,
+            max_rows=max_rows,
+            searches=searches,
+        )
+        if policy.kind != self.kind:
+            raise InvalidSetting(
+                f"'policy' must have been trained for {self.kind!r} (got one for {policy.kind!r})"
+            )
+        self.policy = policy
+
+    def evaluator(self) -> Evaluator:
+        return NetworkEvaluator(self.policy)
+
+
+class FARE(PolicyPlanner):
+    """User-agnostic: searches with the mean weights whatever the person's are.
+
+    It returns the shortest plan met (ties: the cheapest under the mean weights); the costs
+    it reports are under the weights given.
+    """
+
+    method = kind = "fare"
+
+    def rules(self) -> Rules:
+        return LengthRules().build()
+
+    def merit(self, found: FoundPlans) -> Floats:
+        return -found.lengths.astype(float)
+
+    def meet(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        streams: tuple[np.random.Generator, ...],
+        max_rows: int | None,
+        ask: Ask,
+    ) -> Met:
+        mean = np.broadcast_to(
+            self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
+        )
+        return super().meet(states, mean, limits, streams, max_rows, ask)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The plans met for the mean weights from one state, best first, and the rows they took."""
+
+    moves: NDArray[np.intp]
+    scores: Floats
+    rows: int
+    score: float
+
+
+class WFARE(PolicyPlanner):
+    """User-aware: the reward and the observation know what the plan costs this person.
+
+    The plan for the mean weights is searched once per state (and limits) and kept as a
+    fallback. Its rows are charged to every plan that uses it, so that the same call is
+    always charged the same.
+    """
+
+    method = kind = "wfare"
+
+    def __init__(
+        self,
+        policy: Policy,
+        black_box: BlackBox,
+        *,
+        simulations: int = 5,
+        max_rows: int | None = None,
+        searches: int = 8,
+        rules: SavingRules = SavingRules(),
+    ) -> None:
+        super().__init__(
+            policy, black_box, simulations=simulations, max_rows=max_rows, searches=searches
+        )
+        self.settings = rules
+        self._references: OrderedDict[tuple[bytes, Limits, int | None], Reference] = OrderedDict()
+
+    def rules(self) -> Rules:
+        return self.settings.build()
+
+    def meet(
+        self,
+        states: States,
+        weights: Floats,
+        limits: Limits,
+        streams: tuple[np.random.Generator, ...],
+        max_rows: int | None,
+        ask: Ask,
+    ) -> Met:
+        references = self.references(states, limits, max_rows, ask)
+        known, costs, scores = self.fallbacks(states, weights, references)
+        charged = np.array([reference.rows for reference in references])
+        people = People(states, weights, costs, limits, streams, scores)
+        effort = Effort(self.simulations, None if max_rows is None else max_rows - charged)
+        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        found = FoundPlans.joined([outcome.found, known])
+        return Met(found, charged + outcome.rows, scores)
+
+    def fallbacks(
+        self, states: States, weights: Floats, references: list[Reference]
+    ) -> tuple[FoundPlans, Floats, Floats]:
+        """The plans for the mean weights as B people's plans, what the best of them costs each
+        ``(B,)`` (NaN: there is none), and the scores of the starts ``(B,)``."""
+        known = [FoundPlans.none(self.problem.max_length)]
+        costs = np.full(len(states), np.nan)
+        for person, reference in enumerate(references):
+            if len(reference.moves):
+                under = plans_under(self.problem, states[person], reference.moves, weights[person])
+                mean = under.mean(axis=1)
+                costs[person] = mean[0]
+                who = np.full(len(mean), person)
+                known.append(FoundPlans(who, reference.moves, reference.scores, mean))
+        scores = np.array([reference.score for reference in references])
+        return FoundPlans.joined(known), costs, scores
+
+    def references(
+        self, states: States, limits: Limits, max_rows: int | None, ask: Ask
+    ) -> list[Reference]:
+        """Everybody's plans for the mean weights, with at most half of the budget each."""
+        keys = [(state.tobytes(), limits, max_rows) for state in states]
+        absent = {key: place for place, key in enumerate(keys) if key not in self._references}
+        fresh: dict[tuple[bytes, Limits, int | None], Reference] = {}
+        if absent:
+            rows = None if max_rows is None else max_rows - max_rows // 2
+            places = list(absent.values())
+            fresh = dict(zip(absent, self._search_mean(states[places], limits, rows, ask)))
+        known = [fresh[key] if key in fresh else self._references[key] for key in keys]
+        self._references.update(fresh)
+        while len(self._references) > REMEMBERED:
+            self._references.popitem(last=False)
+        return known
+
+    def _search_mean(
+        self, states: States, limits: Limits, max_rows: int | None, ask: Ask
+    ) -> list[Reference]:
+        mean = np.broadcast_to(
+            self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
+        )
+        people = People(states, mean, np.full(len(states), np.nan), limits)
+        effort = Effort(self.simulations, max_rows)
+        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        references = []
+        for person in range(len(states)):
+            mine = outcome.found.where(outcome.found.person == person)
+            mine = mine.where(np.argsort(mine.costs, kind="stable"))
+            rows, score = int(outcome.rows[person]), float(outcome.scores[person])
+            references.append(Reference(mine.moves, mine.scores, rows, score))
+        return references

@@ -1,0 +1,106 @@
+"""What does the agent compute? Encoder, LSTM controller, function, argument and value heads.
+
+Reference: paper, appendix "Recourse Policy". Importing this module needs the extra ``learned``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.optional import require
+from pear.problem import Problem
+
+torch = require("torch")
+nn = torch.nn
+
+NEVER = -1e9
+"""Logit of an action that is not allowed."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large the agent is."""
+
+    inputs: int
+    functions: int
+    moves: int
+    hidden: int = 64
+
+
+class Agent(nn.Module):  # type: ignore[misc, name-defined]
+    """The agent over m moves and F functions; the last function is STOP.
+
+    ``function_of`` ``(m,)`` is the function of each move.
+    """
+
+    def __init__(self, shape: Shape, function_of: NDArray[np.intp]) -> None:
+        super().__init__()
+        size = shape.hidden
+        self.shape = shape
+        self.encoder = _mlp(shape.inputs, size, size)
+        self.controller = nn.LSTMCell(size, size)
+        self.function_head = _mlp(size, size, shape.functions + 1)
+        self.argument_head = _mlp(size, size, shape.moves)
+        self.value_head = _mlp(size, size, 1)
+        places, present = argument_table(function_of, shape.functions)
+        self.register_buffer("function_of", torch.as_tensor(function_of), persistent=False)
+        self.register_buffer("places", torch.as_tensor(places), persistent=False)
+        self.register_buffer("present", torch.as_tensor(present), persistent=False)
+
+    def forward(self, seen: Any, memory: Any, legal: Any) -> tuple[Any, Any, Any, Any]:
+        """Log π_f ``(n, F + 1)``, log π_x ``(n, m)`` given each function, values, new memory.
+
+        ``seen`` ``(n, inputs)``, ``memory`` ``(n, 2 hidden)``, ``legal`` ``(n, m + 1)``.
+        """
+        hidden, cell = memory.chunk(2, dim=1)
+        hidden, cell = self.controller(torch.relu(self.encoder(seen)), (hidden, cell))
+        functions = self.function_head(hidden).masked_fill(~self.legal_functions(legal), NEVER)
+        log_f = torch.log_softmax(functions, dim=1)
+        log_x = self.within_functions(self.argument_head(hidden).masked_fill(~legal[:, :-1], NEVER))
+        value = torch.tanh(self.value_head(hidden))[:, 0]
+        return log_f, log_x, value, torch.cat([hidden, cell], dim=1)
+
+    def joint(self, log_f: Any, log_x: Any) -> Any:
+        """log π_f + log π_x for every move, then STOP, shape ``(n, m + 1)``."""
+        return torch.cat([log_f[:, self.function_of] + log_x, log_f[:, -1:]], dim=1)
+
+    def legal_functions(self, legal: Any) -> Any:
+        """Functions with a legal argument, then STOP, shape ``(n, F + 1)``."""
+        some = (legal[:, :-1][:, self.places] & self.present).any(dim=2)
+        return torch.cat([some, legal[:, -1:]], dim=1)
+
+    def within_functions(self, logits: Any) -> Any:
+        """Log-softmax over the arguments of each function, shape ``(n, m)``."""
+        table = logits[:, self.places].masked_fill(~self.present, 2 * NEVER)
+        return logits - torch.logsumexp(table, dim=2)[:, self.function_of]
+
+
+def argument_table(
+    function_of: NDArray[np.intp], functions: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Moves of each function in rows ``(F, longest)``, and which entries are real.
+
+    >>> argument_table(np.array([0, 0, 1]), 2)[0].tolist()
+    [[0, 1], [2, 0]]
+    """
+    counts = np.bincount(function_of, minlength=functions)
+    places = np.zeros((functions, counts.max()), np.int64)
+    present = np.arange(counts.max()) < counts[:, None]
+    places[present] = np.argsort(function_of, kind="stable")
+    return places, present
+
+
+def build_agent(problem: Problem, inputs: int, hidden: int, seed: int) -> Agent:
+    """A fresh agent for a problem; the same seed gives the same weights."""
+    shape = Shape(inputs, len(problem.actions.actions), len(problem.actions), hidden)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Agent(shape, problem.actions.action_of)
+
+
+def _mlp(inputs: int, hidden: int, outputs: int) -> Any:
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))

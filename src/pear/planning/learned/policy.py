@@ -1,0 +1,191 @@
+"""What has been learned, for which problem, and how is it kept in a file?
+
+A policy is an agent's weights with what they were trained for. Files are safetensors: no
+code is ever run by loading one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
+from pear.optional import require
+from pear.planning.learned.observations import Observer
+from pear.planning.tree.evaluation import Evaluation
+from pear.problem import Problem
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+Kind = Literal["rl", "fare", "wfare"]
+FORMAT = "pear-policy-1"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """An agent trained for one problem.
+
+    ``kind`` is the planner it was trained for, ``mean_weights`` ``(p,)`` the mean of the
+    prior it was trained with, ``settings`` what training was given.
+    """
+
+    problem: Problem
+    kind: Kind
+    agent: Any
+    mean_weights: Floats
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InvalidSetting(
+                f"'kind' must be one of {', '.join(get_args(Kind))} (got {self.kind!r})"
+            )
+
+    @classmethod
+    def fresh(
+        cls,
+        problem: Problem,
+        kind: Kind,
+        mean_weights: Floats,
+        *,
+        hidden: int = 64,
+        seed: int = 0,
+    ) -> Policy:
+        """An untrained policy."""
+        from pear.planning.learned.network import build_agent
+
+        width = Observer(problem, kind == "wfare").width
+        mean = problem.costs.check_weights(mean_weights)
+        return cls(problem, kind, build_agent(problem, width, hidden, seed), mean)
+
+    @property
+    def observer(self) -> Observer:
+        return Observer(self.problem, self.kind == "wfare")
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy as safetensors, its problem and settings in the metadata."""
+        save = require("safetensors.torch").save_file
+        torch = require("torch")
+        tensors = {f"agent.{k}": v.contiguous() for k, v in self.agent.state_dict().items()}
+        tensors["mean_weights"] = torch.as_tensor(self.mean_weights)
+        save(tensors, str(path), metadata=self.metadata())
+
+    def metadata(self) -> dict[str, str]:
+        """What the file says about itself."""
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "hidden": str(self.agent.shape.hidden),
+            "problem": self.problem.fingerprint,
+            "problem_name": self.problem.name,
+            "description": json.dumps(describe(self.problem)),
+            "settings": json.dumps(self.settings),
+        }
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Problem) -> Policy:
+        """Read a policy; one trained for another problem is refused, saying what differs."""
+        tensors, metadata = read_safetensors(path)
+        if metadata.get("format") != FORMAT:
+            raise ModelRefused(
+                f"'{path}' is not a policy of this package (format {metadata.get('format')!r}); "
+                "train one with 'pear train'"
+            )
+        check_problem(path, metadata, problem)
+        mean = tensors.pop("mean_weights").numpy()
+        kind: Any = metadata["kind"]
+        policy = cls.fresh(problem, kind, mean, hidden=int(metadata["hidden"]))
+        policy.agent.load_state_dict({k.removeprefix("agent."): v for k, v in tensors.items()})
+        return cls(problem, kind, policy.agent, mean, json.loads(metadata["settings"]))
+
+
+@dataclass(frozen=True)
+class NetworkEvaluator:
+    """Prior and value from a policy's agent, for the tree search."""
+
+    policy: Policy
+    playouts: bool = False
+
+    @property
+    def memory_width(self) -> int:
+        return int(2 * self.policy.agent.shape.hidden)
+
+    def __call__(
+        self,
+        states: States,
+        move_costs: Floats,
+        legal: NDArray[np.bool_],
+        memory: NDArray[np.float32],
+    ) -> Evaluation:
+        torch = require("torch")
+        agent = self.policy.agent
+        seen = torch.from_numpy(self.policy.observer(states, move_costs))
+        with torch.inference_mode():
+            log_f, log_x, value, after = agent(
+                seen, torch.from_numpy(memory), torch.from_numpy(legal)
+            )
+            prior = torch.exp(agent.joint(log_f, log_x))
+        masked = np.where(legal, prior.numpy().astype(float), 0.0)
+        masked /= np.maximum(masked.sum(axis=1, keepdims=True), 1e-12)
+        return Evaluation(masked, value.numpy().astype(float), after.numpy())
+
+
+def describe(problem: Problem) -> dict[str, Any]:
+    """The parts of a problem that a policy depends on, each as text to compare."""
+    return {
+        "features": [f"{f.name} ({f.kind})" for f in problem.space.features],
+        "categories and scales": [
+            f"{f.name}: {list(f.categories) or f.scale}" for f in problem.space.features
+        ],
+        "actions": [f"{a.name}: {list(a.arguments)}" for a in problem.actions.actions],
+        "edges": [f"{a}->{b}" for a, b in problem.costs.edges],
+        "cost settings": [problem.costs.floor, problem.costs.offset, problem.costs.zero_change],
+        "goal": [problem.goal.threshold, problem.goal.margin],
+        "max_length": problem.max_length,
+    }
+
+
+def check_problem(path: str | Path, metadata: dict[str, str], problem: Problem) -> None:
+    """Refuse a policy trained for another problem, naming the parts that differ."""
+    if metadata.get("problem") == problem.fingerprint:
+        return
+    trained = json.loads(metadata.get("description", "{}"))
+    here = json.loads(json.dumps(describe(problem)))
+    differing = [part for part in here if trained.get(part) != here[part]]
+    details = "; ".join(_difference(part, trained.get(part), here[part]) for part in differing)
+    raise FingerprintMismatch(
+        f"the policy '{path}' was trained for the problem '{metadata.get('problem_name')}' "
+        f"({metadata.get('problem')}), not for '{problem.name}' ({problem.fingerprint}): "
+        f"{details or 'bounds, directions or requirements differ'}; train one for this problem"
+    )
+
+
+def read_safetensors(path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Tensors and metadata of a file, or a refusal that says why."""
+    if not Path(path).is_file():
+        raise ModelRefused(f"there is no policy file '{path}'; train one with 'pear train'")
+    try:
+        with require("safetensors").safe_open(str(path), framework="pt") as opened:
+            metadata = dict(opened.metadata() or {})
+            return {name: opened.get_tensor(name) for name in opened.keys()}, metadata  # noqa: SIM118
+    except (OSError, ValueError) as error:
+        raise ModelRefused(f"'{path}' cannot be read as safetensors: {error}") from error
+    except Exception as error:
+        if type(error).__name__ != "SafetensorError":
+            raise
+        raise ModelRefused(f"'{path}' cannot be read as safetensors: {error}") from error
+
+
+def _difference(part: str, trained: Any, here: Any) -> str:
+    if not isinstance(trained, list) or not isinstance(here, list):
+        return f"{part} was {trained!r}, is {here!r}"
+    gone = [str(item) for item in trained if item not in here]
+    new = [str(item) for item in here if item not in trained]
+    shown = [f"without {', '.join(gone[:3])}"] if gone else []
+    shown += [f"with {', '.join(new[:3])}"] if new else []
+    return f"{part} are now {' and '.join(shown) or 'in another order'}"

@@ -1,0 +1,273 @@
+"""How does the agent learn? Search with the current policy, keep the best traces, imitate them.
+
+One iteration searches a batch of training people in lockstep, with Dirichlet noise in the
+prior, puts each person's best trace into the replay buffer, and takes a few gradient steps.
+
+References: paper, appendices "Recourse Policy", "FARE", "Weighted-FARE". The paper prints
+the shares of policy and noise the other way round; noise is the smaller share.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting
+from pear.optional import require
+from pear.planning.learned.episodes import Episodes, search_episodes
+from pear.planning.learned.loss import trace_loss
+from pear.planning.learned.policy import Kind, Policy
+from pear.planning.learned.replay import Replay
+from pear.planning.learned.traces import Traces, build_traces
+from pear.problem import Problem
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+SampleWeights = Callable[[int, np.random.Generator], Floats]
+"""n weight vectors ``(n, p)`` drawn from the prior."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What training is given; the defaults are the paper's for Adult where it has them.
+
+    ``patience`` is the number of validations without a better policy after which it ends;
+    ``pool`` and ``validation_people`` say how many people it trains on and is judged by.
+    """
+
+    kind: Kind = "wfare"
+    iterations: int = 400
+    batch_people: int = 128
+    simulations: int = 15
+    planning_simulations: int = 5
+    gradient_steps: int = 8
+    gradient_batch: int = 128
+    learning_rate: float = 1e-3
+    noise_share: float = 0.3
+    noise_concentration: float = 0.3
+    hidden: int = 64
+    pool: int = 3000
+    validation_people: int = 200
+    validate_every: int = 20
+    patience: int = 6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if name in ("kind", "learning_rate", "noise_share", "noise_concentration", "seed"):
+                continue
+            if value < 1:
+                raise InvalidSetting(f"'{name}' must be at least 1 (got {value!r})")
+        if not self.learning_rate > 0 or not self.noise_concentration > 0:
+            raise InvalidSetting("'learning_rate' and 'noise_concentration' must be positive")
+        if not 0 <= self.noise_share < 1:
+            raise InvalidSetting(f"'noise_share' must be in [0, 1) (got {self.noise_share!r})")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of the training curve; validation figures are of the latest validation."""
+
+    iteration: int
+    seconds: float
+    loss: float
+    training_success: float
+    validation_success: float
+    validation_cost: float
+    validation_loss: float
+    best: bool
+
+
+class Trainer:
+    """Everything training holds between iterations; :meth:`step` runs one of them."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        black_box: BlackBox,
+        people: States,
+        sample_weights: SampleWeights,
+        mean_weights: Floats,
+        settings: TrainingSettings = TrainingSettings(),
+    ) -> None:
+        torch = require("torch")
+        self.problem, self.black_box, self.settings = problem, black_box, settings
+        rng = np.random.default_rng(settings.seed)
+        refused = np.asarray(people, float)[~black_box.favourable(people)]
+        if len(refused) < 2:
+            raise InvalidSetting(
+                f"'people' must hold at least 2 people the model refuses (got {len(refused)}); "
+                "give more of the training data"
+            )
+        judges = min(settings.validation_people, max(1, len(refused) // 5))
+        chosen = rng.permutation(len(refused))[: settings.pool + judges]
+        self.judges, self.people = refused[chosen[:judges]], refused[chosen[judges:]]
+        self.policy = Policy.fresh(
+            problem, settings.kind, mean_weights, hidden=settings.hidden, seed=settings.seed
+        )
+        self.weights = self._weights(len(self.people), sample_weights, rng)
+        self.judge_weights = self._weights(judges, sample_weights, rng)
+        self.optimizer = torch.optim.Adam(self.policy.agent.parameters(), lr=settings.learning_rate)
+        self.replay = self._empty_replay()
+        self.rng = rng
+        self.iteration = 0
+        self.history: list[Progress] = []
+        self.best_agent = self._agent_copy()
+        self.best_merit = -np.inf
+        self.stale = 0
+        self.seconds = 0.0
+
+    def _weights(self, n: int, sample_weights: SampleWeights, rng: np.random.Generator) -> Floats:
+        """Training weights ``(n, 1, p)``: from the prior for W-FARE, the mean for the others."""
+        if self.settings.kind == "wfare":
+            return self.problem.costs.check_weights(sample_weights(n, rng))[:, None, :]
+        return np.broadcast_to(self.policy.mean_weights, (n, 1, len(self.policy.mean_weights)))
+
+    def _empty_replay(self) -> Replay:
+        moves = np.full((len(self.people), self.problem.max_length), -1, np.intp)
+        no, zero = np.zeros(len(moves), bool), np.zeros(len(moves))
+        traces = build_traces(self.policy.observer, self.people, self.weights, moves, no, zero)
+        return Replay(traces, moves)
+
+    @property
+    def finished(self) -> bool:
+        """The iterations are used up, or validation has not improved for long enough."""
+        return self.iteration >= self.settings.iterations or self.stale >= self.settings.patience
+
+    @property
+    def best_policy(self) -> Policy:
+        """The policy with the best validation so far."""
+        best = Policy.fresh(
+            self.problem, self.settings.kind, self.policy.mean_weights, hidden=self.settings.hidden
+        )
+        best.agent.load_state_dict(self.best_agent)
+        settings = {**asdict(self.settings), "iterations_done": self.iteration}
+        return Policy(self.problem, best.kind, best.agent, best.mean_weights, settings)
+
+    def run(
+        self,
+        report: Callable[[Progress], None] | None = None,
+        checkpoint: Callable[[Trainer], None] | None = None,
+    ) -> Policy:
+        """Train to the end and return the best policy; ``checkpoint`` runs at validations."""
+        while not self.finished:
+            progress = self.step()
+            if report is not None:
+                report(progress)
+            if checkpoint is not None and self.iteration % self.settings.validate_every == 0:
+                checkpoint(self)
+        return self.best_policy
+
+    def step(self) -> Progress:
+        """One iteration: search, remember, learn, and now and then validate."""
+        started = time.perf_counter()
+        settings = self.settings
+        size = min(settings.batch_people, len(self.people))
+        batch = self.rng.choice(len(self.people), size, replace=False)
+        episodes = self.episodes(self.people[batch], self.weights[batch], training=True)
+        self.replay.add(batch, self.traces(batch, episodes), episodes.moves, episodes.merit)
+        losses = [self.learn() for _ in range(settings.gradient_steps)]
+        self.iteration += 1
+        last = self.iteration >= settings.iterations
+        judged, best = None, False
+        if self.iteration % settings.validate_every == 0 or last:
+            judged = self.validate()
+            best = self._keep_best(judged)
+        self.seconds += time.perf_counter() - started
+        progress = self._progress(float(np.mean(losses)), episodes, judged, best)
+        self.history.append(progress)
+        return progress
+
+    def episodes(self, states: States, weights: Floats, training: bool) -> Episodes:
+        """The best trace of each person the current policy's search finds."""
+        settings = self.settings
+        return search_episodes(
+            self.policy,
+            self.black_box,
+            states,
+            weights,
+            simulations=settings.simulations if training else settings.planning_simulations,
+            reference_simulations=settings.planning_simulations,
+            rng=self.rng if training else np.random.default_rng(settings.seed),
+            noise=(settings.noise_share, settings.noise_concentration) if training else None,
+        )
+
+    def traces(self, batch: NDArray[np.intp], episodes: Episodes) -> Traces:
+        return build_traces(
+            self.policy.observer,
+            self.people[batch],
+            self.weights[batch],
+            episodes.moves,
+            episodes.success,
+            episodes.reward,
+        )
+
+    def learn(self) -> float:
+        """One gradient step on a batch of the replay buffer; its loss."""
+        traces = self.replay.sample(self.settings.gradient_batch, self.rng)
+        loss = trace_loss(self.policy.agent, traces, masked=self.settings.kind != "rl")
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def validate(self) -> tuple[float, float, float]:
+        """Success rate, mean cost and loss on held-out people, planned as in use."""
+        torch = require("torch")
+        episodes = self.episodes(self.judges, self.judge_weights, training=False)
+        traces = build_traces(
+            self.policy.observer,
+            self.judges,
+            self.judge_weights,
+            episodes.moves,
+            episodes.success,
+            episodes.reward,
+        )
+        with torch.inference_mode():
+            masked = self.settings.kind != "rl"
+            loss = float(trace_loss(self.policy.agent, traces, masked=masked))
+        good = episodes.success
+        cost = float(episodes.cost[good].mean()) if good.any() else float("nan")
+        return float(good.mean()), cost, loss
+
+    def _keep_best(self, judged: tuple[float, float, float]) -> bool:
+        success, cost, _ = judged
+        merit = -cost / success**2 if success else -np.finfo(float).max
+        if merit <= self.best_merit:
+            self.stale += 1
+            return False
+        self.best_merit, self.stale = merit, 0
+        self.best_agent = self._agent_copy()
+        return True
+
+    def _agent_copy(self) -> dict[str, Any]:
+        return {k: v.detach().clone() for k, v in self.policy.agent.state_dict().items()}
+
+    def _progress(
+        self,
+        loss: float,
+        episodes: Episodes,
+        judged: tuple[float, float, float] | None,
+        best: bool,
+    ) -> Progress:
+        nothing = (float("nan"),) * 3
+        if judged is None and self.history:
+            before = self.history[-1]
+            nothing = (before.validation_success, before.validation_cost, before.validation_loss)
+        success, cost, validation_loss = judged or nothing
+        return Progress(
+            iteration=self.iteration,
+            seconds=self.seconds,
+            loss=loss,
+            training_success=float(episodes.success.mean()),
+            validation_success=success,
+            validation_cost=cost,
+            validation_loss=validation_loss,
+            best=best,
+        )
