@@ -1,0 +1,62 @@
+"""``pear init``: how does a table of people become a first ``problem.toml``?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pear.errors import InvalidSetting, PearError
+from pear.problem.draft import draft_problem
+from pear.problem.files import write_text
+from pear.problem.tables import read_table
+
+
+def command(
+    data: Annotated[Path, typer.Argument(help="Table of people: CSV or Parquet.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column with the decision.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Model file (.onnx, .skops) or address.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path(
+        "problem.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a first problem.toml from a table: kinds, bounds, categories, actions to review."""
+    if output.exists() and not force:
+        raise InvalidSetting(f"'{output}' exists already; give another --output, or --force")
+    table = read_table(data)
+    draft = draft_problem(table, target, data.name.split(".")[0], _reference(model, output))
+    write_text(draft.text(), output)
+    problem = draft.problem
+    fixed = [feature.name for feature in problem.space.features if feature.immutable]
+    typer.echo(
+        f"Wrote {output}: {len(problem.space)} features, {len(problem.actions.actions)} actions "
+        f"({len(problem.actions)} steps), from {len(table):,} people."
+    )
+    if fixed:
+        typer.echo(f"Taken for things nobody can change: {', '.join(fixed)}.")
+    if draft.left_out:
+        typer.echo(f"Left out, since they look like names of rows: {', '.join(draft.left_out)}.")
+    if model is not None:
+        _try_model(model, draft.problem)
+    typer.echo(f"Read what is marked 'Review' in it, then: pear check {output} --data {data}")
+
+
+def _reference(model: str | None, output: Path) -> str:
+    """The model as the problem file names it: paths are relative to that file."""
+    if model is None or model.startswith(("http://", "https://")):
+        return model or ""
+    return Path(os.path.relpath(model, output.parent)).as_posix()
+
+
+def _try_model(model: str, problem: object) -> None:
+    from pear.decision.adapters import load_model
+
+    try:
+        load_model(model, problem)  # type: ignore[arg-type]
+    except PearError as error:
+        typer.echo(f"warning: the model does not answer this problem yet: {error}", err=True)

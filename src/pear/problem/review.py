@@ -1,0 +1,170 @@
+"""Which actions of a problem look odd, and how do they read to a person?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.problem import names
+from pear.problem.actions import Action, Requirement
+from pear.problem.feature import Feature, show_number
+from pear.problem.feature_space import States
+from pear.problem.problem import Problem
+
+BATCH = 8_192
+
+
+def describe_actions(problem: Problem, states: States | None = None) -> list[str]:
+    """Each action in words, said to someone of ``states`` ``(n, d)`` whom it applies to.
+
+    >>> from pear.problem import ActionSpace, CostGraph, FeatureSpace
+    >>> space = FeatureSpace((Feature("income", scale=(0.0, 6000.0), unit="€"),))
+    >>> earn = ActionSpace(space, (Action("earn_more", "income", "add", (100, 1000)),))
+    >>> describe_actions(Problem(space, earn, CostGraph(space)))
+    ['earn_more: Increase your income from 3,000 to 3,100 € (2 amounts, 100 to 1,000)']
+    """
+    people = middle_states(problem) if states is None or not len(states) else states[:BATCH]
+    legal = problem.actions.changes_legally(people)
+    lines = []
+    for number, action in enumerate(problem.actions.actions):
+        moves = np.flatnonzero(problem.actions.action_of == number)
+        shown = np.argwhere(legal[:, moves])
+        row, move = (shown[0][0], moves[shown[0][1]]) if len(shown) else (0, moves[0])
+        column = problem.actions.feature_of[move]
+        before = float(people[row, column])
+        after = float(problem.actions.results(people[[row]])[0, move])
+        words = problem.actions.phrase(int(move), before, after)
+        lines.append(f"{action.name}: {words}{_grid_words(problem.space[action.feature], action)}")
+    return lines
+
+
+def middle_states(problem: Problem) -> States:
+    """Plausible states, ``(n, d)``: first and last categories, numbers in mid-scale."""
+    low, high = [], []
+    for feature in problem.space.features:
+        if feature.is_categorical:
+            low.append(0.0)
+            high.append(len(feature.categories) - 1.0)
+        elif feature.kind == "boolean":
+            low.append(0.0)
+            high.append(1.0)
+        else:
+            first, last = feature.scale or (feature.lower or 0.0, feature.upper or 0.0)
+            middle = (first + last) / 2
+            middle = float(round(middle)) if feature.kind == "integer" else middle
+            low.append(middle)
+            high.append(middle)
+    return np.array([low, high])
+
+
+def odd_actions(problem: Problem, states: States | None = None) -> list[str]:
+    """What someone should look at again, as sentences; more with people's states ``(n, d)``."""
+    found = list(_raised_debts(problem))
+    if states is None or not len(states):
+        return found
+    found += _unseen_categories(problem, states)
+    found += _never_applicable(problem, states)
+    found += _unreachable_requirements(problem, states)
+    found += _below_everyone(problem, states)
+    return found
+
+
+def _grid_words(feature: Feature, action: Action) -> str:
+    count = len(action.arguments)
+    if count == 1:
+        words = ""
+    elif feature.is_number:
+        amounts = [float(argument) for argument in action.arguments]
+        ends = f"{show_number(amounts[0])} to {show_number(amounts[-1])}"
+        words = f" ({count} {'amounts' if action.mode == 'add' else 'values'}, {ends})"
+    else:
+        words = f" (or another of {count} values)"
+    needs = "; ".join(_requirement_words(requirement) for requirement in action.requires)
+    return words + (f", needs {needs}" if needs else "")
+
+
+def _requirement_words(requirement: Requirement) -> str:
+    parts = []
+    if requirement.values:
+        parts.append(" or ".join(str(value) for value in requirement.values))
+    if requirement.lower is not None:
+        parts.append(f"at least {show_number(requirement.lower)}")
+    if requirement.upper is not None:
+        parts.append(f"at most {show_number(requirement.upper)}")
+    return f"{requirement.feature}: {' and '.join(parts)}"
+
+
+def _raised_debts(problem: Problem) -> Iterator[str]:
+    for action in problem.actions.actions:
+        feature = problem.space[action.feature]
+        if not feature.is_number or not names.is_debt(feature.name, feature.label):
+            continue
+        rising = action.mode == "set" or any(float(amount) > 0 for amount in action.arguments)
+        if rising and action.direction != "decrease":
+            yield (
+                f"action '{action.name}' can raise '{feature.name}', which sounds like a debt or a "
+                'count of missed payments; add direction = "decrease" or remove those arguments'
+            )
+
+
+def _unseen_categories(problem: Problem, states: States) -> Iterator[str]:
+    for column, feature in enumerate(problem.space.features):
+        if not feature.is_categorical:
+            continue
+        seen = np.bincount(states[:, column].astype(int), minlength=len(feature.categories)) > 0
+        unseen = [c for c, is_seen in zip(feature.categories, seen, strict=True) if not is_seen]
+        proposed = {
+            x for a in problem.actions.actions if a.feature == feature.name for x in a.arguments
+        }
+        for category in unseen:
+            more = ", and an action proposes it" if category in proposed else ""
+            yield f"nobody in the data has {feature.name} = {category}{more}"
+
+
+def _never_applicable(problem: Problem, states: States) -> Iterator[str]:
+    actions = problem.actions
+    applies = np.zeros(len(actions), bool)
+    for first in range(0, len(states), BATCH):
+        applies |= actions.changes_legally(states[first : first + BATCH]).any(axis=0)
+    for number, action in enumerate(actions.actions):
+        never = np.flatnonzero((actions.action_of == number) & ~applies)
+        if len(never) == len(action.arguments):
+            yield f"action '{action.name}' never applies to anyone in the data"
+        elif len(never):
+            listed = ", ".join(str(actions.argument(int(move))) for move in never[:5])
+            more = f" and {len(never) - 5} more" if len(never) > 5 else ""
+            yield (
+                f"action '{action.name}': the arguments {listed}{more} never apply to anyone "
+                "in the data"
+            )
+
+
+def _unreachable_requirements(problem: Problem, states: States) -> Iterator[str]:
+    actions = problem.actions
+    for number, column, requirement in actions.requirement_tables:
+        start: NDArray[np.float64] = np.unique(states[:, column])
+        if actions.requirement_met(column, requirement, start).any():
+            continue
+        moves = np.flatnonzero(actions.feature_of == column)
+        reached = actions.argument_of[moves][~actions.adds[moves]]
+        adding = actions.adds[moves].any()
+        if not adding and not actions.requirement_met(column, requirement, reached).any():
+            yield (
+                f"action '{actions.actions[number].name}' needs "
+                f"{_requirement_words(requirement)}, which nobody has and no action leads to"
+            )
+
+
+def _below_everyone(problem: Problem, states: States) -> Iterator[str]:
+    actions = problem.actions
+    for number, action in enumerate(actions.actions):
+        move = int(np.flatnonzero(actions.action_of == number)[0])
+        column = int(actions.feature_of[move])
+        falls = action.mode == "add" and any(float(amount) < 0 for amount in action.arguments)
+        if falls and actions.bounds[move, 0] == -np.inf and states[:, column].min() >= 0:
+            yield (
+                f"action '{action.name}' can bring '{action.feature}' below 0, where nobody is; "
+                "give the feature or the action 'lower = 0'"
+            )
