@@ -13,6 +13,7 @@ from pear.preferences.answers import (
     answer_from_dict,
     answer_to_dict,
 )
+from pear.preferences.default_prior import default_prior
 from pear.preferences.particles import ParticlePosterior
 from pear.preferences.posterior import Health, Posterior
 from pear.preferences.prior import GaussianMixturePrior
@@ -23,12 +24,14 @@ from pear.preferences.response import (
     UnknownTemperature,
     response_from_dict,
 )
+from pear.preferences.slices import EnsembleSlicePosterior
 
 __all__ = [
     "AboutTheSame",
     "Answer",
     "CannotDoStep",
     "Chosen",
+    "EnsembleSlicePosterior",
     "GaussianMixturePrior",
     "Health",
     "Logistic",
@@ -41,5 +44,6 @@ __all__ = [
     "UnknownTemperature",
     "answer_from_dict",
     "answer_to_dict",
+    "default_prior",
     "response_from_dict",
 ]

@@ -22,6 +22,10 @@ from pear.preferences.response import ResponseModel, UnknownTemperature
 MAX_SHRINKS = 60
 """Each shrink halves the bracket on average: after 60 it is as narrow as rounding."""
 
+REFRESHED = 0.5
+"""Particles have moved enough when this much of their old place is left in the new one (root
+mean square over the particles; their deviation is multiplied by a cosine each time)."""
+
 
 @dataclass(frozen=True)
 class Particles:
@@ -59,7 +63,8 @@ def elliptical_moves(
     sweeps: int,
     relaxed: Relaxation | None = None,
 ) -> tuple[Particles, float]:
-    """Moves every particle ``sweeps`` times; also the share of moves that left their place.
+    """Moves every particle until most have left their old place, at most ``sweeps`` times;
+    also the share of the moves that got anywhere.
 
     Leaves the posterior given the particle's component as it is: prior of the component times
     the likelihood of ``evidence``.
@@ -71,8 +76,9 @@ def elliptical_moves(
     current = evidence.log_likelihood(offset.copy(), response_at(response, standard), relaxed)
     offset -= middle
     across, memory = np.empty_like(offset), np.empty((2, offset.size))
-    moved = 0
-    for _ in range(sweeps):
+    moved, made, kept = 0, 0, np.ones(len(samples))
+    while made < sweeps and np.sqrt(np.mean(kept**2)) > REFRESHED:
+        made += 1
         direction = prior.deviations(components, rng)
         np.matmul(evidence.rows, direction.T, out=across)
         other = None if standard is None else rng.standard_normal(len(samples))
@@ -82,13 +88,14 @@ def elliptical_moves(
         angles, current = ellipses.angles(current, rng)
         moved += int(np.count_nonzero(angles))
         cosine, sine = np.cos(angles), np.sin(angles)
+        kept *= cosine
         offset *= cosine
         across *= sine
         offset += across
         samples = centres + (samples - centres) * cosine[:, None] + direction * sine[:, None]
         if standard is not None and other is not None:
             standard = standard * cosine + other * sine
-    return Particles(samples, components, standard), moved / (sweeps * len(samples))
+    return Particles(samples, components, standard), moved / (made * len(samples))
 
 
 @dataclass(frozen=True)

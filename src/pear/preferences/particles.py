@@ -32,10 +32,19 @@ from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import Logistic, Noiseless, ResponseModel, UnknownTemperature
 
 REJUVENATE_AT = 0.5
+"""Share of the particles that may stay effective before they are resampled and moved."""
+
 BRIDGE_AT = 0.05
+"""Below this share an answer is approached in steps rather than at once."""
+
 EVEN_SHARE = 0.3
+"""Share of the particles dealt out evenly to the components still possible."""
+
 NEGLIGIBLE = 1e-6
+"""A component less probable than this keeps no particles, unless it is the background."""
+
 MAX_BRIDGES = 24
+"""Steps towards one answer. An answer as improbable as a half to this power contradicts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +69,10 @@ class ParticlePosterior:
     """Probability of each particle, shape ``(n,)``, summing to 1."""
     evidence: Evidence = field(default_factory=Evidence, repr=False)
     n_answers: int = 0
-    sweeps: int = 5
-    """Elliptical slice moves of each particle at a rejuvenation."""
+    n_particles: int = 2000
+    """Number of particles from the first rejuvenation on; before it there are more."""
+    sweeps: int = 8
+    """Most elliptical slice moves of each particle at a rejuvenation."""
     moved: float = 1.0
     rejuvenations: int = 0
     bridges: int = 0
@@ -75,24 +86,35 @@ class ParticlePosterior:
         rng: np.random.Generator,
         *,
         n_particles: int = 2000,
-        sweeps: int = 5,
+        sweeps: int = 8,
+        reservoir: int = 4,
     ) -> ParticlePosterior:
-        """Before the first answer. Each component gets its share of the particles and a bit
-        more where it is rare; the weights make up for it."""
+        """Before the first answer.
+
+        Draws are cheap and moves are not, so one starts with ``reservoir`` times as many
+        particles: the first answers then only reweight. Each component gets its share of the
+        particles and a bit more where it is rare; the weights make up for it.
+        """
         if n_particles < 10 * prior.n_components:
             raise InvalidSetting(
                 f"'n_particles' must be at least 10 for each of the {prior.n_components} "
                 f"components of the prior (got {n_particles!r}); 2000 is the default"
             )
         if sweeps < 1:
-            raise InvalidSetting(f"'sweeps' must be at least 1 (got {sweeps!r}); 5 is the default")
-        counts = _allocation(prior.shares, n_particles, prior.background)
+            raise InvalidSetting(f"'sweeps' must be at least 1 (got {sweeps!r}); 8 is the default")
+        if reservoir < 1:
+            raise InvalidSetting(
+                f"'reservoir' must be at least 1 (got {reservoir!r}); 4 is the default"
+            )
+        n = reservoir * n_particles
+        counts = _allocation(prior.shares, n, prior.background)
         components = np.repeat(np.arange(prior.n_components), counts)
         weights = (prior.shares / np.maximum(counts, 1))[components]
         inferred = isinstance(response, UnknownTemperature)
-        standard = rng.standard_normal(n_particles) if inferred else None
+        standard = rng.standard_normal(n) if inferred else None
         particles = Particles(prior.sample_given(components, rng), components, standard)
-        return cls(prior, response, particles, weights / weights.sum(), sweeps=sweeps)
+        weights /= weights.sum()
+        return cls(prior, response, particles, weights, n_particles=n_particles, sweeps=sweeps)
 
     @property
     def samples(self) -> NDArray[np.float64]:
@@ -166,8 +188,8 @@ class ParticlePosterior:
         if evidence is self.evidence:
             return heard
         weights = _reweighted(self.weights, answer.log_likelihood(costs, self.sample_response()))
-        size = effective_sample_size(weights) / len(weights)
-        if size >= REJUVENATE_AT:
+        size = effective_sample_size(weights) / self.n_particles
+        if size >= (REJUVENATE_AT if len(weights) == self.n_particles else 1.0):
             return replace(heard, weights=weights)
         if size >= BRIDGE_AT:
             return heard._rejuvenated(weights, rng)
@@ -181,9 +203,8 @@ class ParticlePosterior:
         relaxed: Relaxation | None = None,
     ) -> ParticlePosterior:
         """Resampled by these weights, component by component, and moved."""
-        n = len(weights)
         shares = self._shares(weights)
-        counts = _allocation(shares, n, self.prior.background)
+        counts = _allocation(shares, self.n_particles, self.prior.background)
         order = np.argsort(self.components, kind="stable")
         chosen = np.concatenate(
             [
@@ -221,7 +242,7 @@ class ParticlePosterior:
             full = answer.log_likelihood(costs, state.sample_response())
             rest = full if hard else (1 - relaxed.exponent) * full
             weights = _reweighted(state.weights, rest)
-            if effective_sample_size(weights) >= REJUVENATE_AT / 2 * len(weights):
+            if effective_sample_size(weights) >= REJUVENATE_AT / 2 * self.n_particles:
                 return state._rejuvenated(weights, rng)
             if hard:
                 assert isinstance(answer, Chosen)
@@ -245,7 +266,7 @@ class ParticlePosterior:
             self.prior,
             Logistic(fallback_temperature(costs, self.weights)),
             rng,
-            n_particles=len(self.weights),
+            n_particles=self.n_particles,
             sweeps=self.sweeps,
         )
         for question, answer in evidence.answered:

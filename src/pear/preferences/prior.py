@@ -10,7 +10,7 @@ References: paper, section 4.1 (the prior as a mixture of M Gaussians).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,9 @@ class GaussianMixturePrior:
     background_weight
         Probability of the background component; 0 for none. Its mean and its standard
         deviation per weight are those of the whole mixture, the latter times
-        ``background_spread``.
+        ``background_spread``, unless given.
+    background_mean, background_deviation
+        Mean and standard deviation per weight of the background, both of shape ``(p,)``.
 
     The background, when there is one, is the last component: ``centres``, ``shares`` and the
     labels of ``sample`` count it as number ``m``.
@@ -58,6 +60,8 @@ class GaussianMixturePrior:
     component_weights: NDArray[np.float64] | None = None
     background_weight: float = BACKGROUND_WEIGHT
     background_spread: float = BACKGROUND_SPREAD
+    background_mean: NDArray[np.float64] | None = None
+    background_deviation: NDArray[np.float64] | None = None
 
     centres: NDArray[np.float64] = field(init=False, repr=False)
     """Means of all components, the background last, shape ``(c, p)``."""
@@ -86,6 +90,15 @@ class GaussianMixturePrior:
         if self.background_weight > 0:
             centre, variance = _overall(means, covariances, shares)
             variance = variance * self.background_spread**2
+            if self.background_mean is not None:
+                centre = _one_each("background_mean", self.background_mean, means.shape[1])
+                self._store("background_mean", centre)
+            if self.background_deviation is not None:
+                deviation = _one_each(
+                    "background_deviation", self.background_deviation, means.shape[1]
+                )
+                self._store("background_deviation", deviation)
+                variance = deviation**2
             wide = np.diag(variance) if covariances.ndim == 3 else variance
             means = np.vstack([means, centre])
             covariances = np.concatenate([covariances, wide[None]])
@@ -222,13 +235,10 @@ class GaussianMixturePrior:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        assert self.component_weights is not None
+        stored = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         return {
-            "means": self.means.tolist(),
-            "covariances": self.covariances.tolist(),
-            "component_weights": self.component_weights.tolist(),
-            "background_weight": self.background_weight,
-            "background_spread": self.background_spread,
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in stored.items()
         }
 
     @classmethod
@@ -260,6 +270,16 @@ def _validated(
             f"{shares.tolist()!r}); give one per component, or None for equal ones"
         )
     return means, covariances, shares / shares.sum()
+
+
+def _one_each(name: str, values: ArrayLike, count: int) -> NDArray[np.float64]:
+    array = np.array(values, dtype=float)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise InvalidSetting(
+            f"'{name}' must be {count} finite numbers, one per weight (got shape {array.shape}); "
+            "leave it out to have it follow from the components"
+        )
+    return array
 
 
 def _overall(

@@ -1,0 +1,286 @@
+"""The posterior by ensemble slice sampling: the paper's sampler.
+
+Kept for comparison and for reproducing the paper. Where the prior's components are far apart
+the walkers of this sampler do not move between them in the time there is, and what it says
+about their probabilities is an accident of where they started; ``ParticlePosterior`` is the
+default for that reason.
+
+References: paper, section 4.4 (ensemble slice sampling, then averaging over the samples with
+the highest posterior density).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.errors import InvalidSetting
+from pear.preferences.answers import Answer, Question
+from pear.preferences.ensemble import sample_ensemble
+from pear.preferences.evidence import Evidence
+from pear.preferences.moves import response_at
+from pear.preferences.posterior import Health, check_answer, fallback_temperature, systematic
+from pear.preferences.prior import GaussianMixturePrior
+from pear.preferences.response import Logistic, ResponseModel, UnknownTemperature
+
+Estimate = Literal["mean", "best_quarter"]
+
+SEARCH = 20_000
+"""Draws of the prior looked through when too few samples explain a new answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleSlicePosterior:
+    """Walkers that slice sample the whole posterior, all components at once.
+
+    Begin with ``EnsembleSlicePosterior.start``; ``update`` runs the ensemble anew. ``mean`` is
+    the mean of all samples, or, with ``estimate="best_quarter"``, the paper's: the mean of the
+    quarter of the samples with the highest posterior density.
+
+    >>> rng = np.random.default_rng(0)
+    >>> prior = GaussianMixturePrior([[1.0, 1.0]], [[1.0, 1.0]])
+    >>> before = EnsembleSlicePosterior.start(prior, Logistic(5.0), rng)
+    >>> from pear.preferences.answers import Chosen
+    >>> question = Question.from_plans([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> after = before.update(question, Chosen(0), rng)
+    >>> bool(after.mean()[0] < after.mean()[1])
+    True
+    """
+
+    prior: GaussianMixturePrior
+    response: ResponseModel
+    points: NDArray[np.float64] = field(repr=False)
+    """Samples, with the standard normal temperature as a last column where it is inferred."""
+    log_densities: NDArray[np.float64] = field(repr=False)
+    """Log posterior density of each sample, up to a constant, shape ``(n,)``."""
+    evidence: Evidence = field(default_factory=Evidence, repr=False)
+    n_answers: int = 0
+    n_walkers: int = 80
+    burn_in: int = 100
+    steps: int = 100
+    global_share: float = 0.5
+    estimate: Estimate = "mean"
+    effective: float = 0.0
+    contradiction: int | None = None
+
+    @classmethod
+    def start(
+        cls,
+        prior: GaussianMixturePrior,
+        response: ResponseModel,
+        rng: np.random.Generator,
+        *,
+        n_walkers: int | None = None,
+        burn_in: int = 100,
+        steps: int = 100,
+        global_share: float = 0.5,
+        estimate: Estimate = "mean",
+    ) -> EnsembleSlicePosterior:
+        """Before the first answer: draws of the prior. The number of walkers is at least twice
+        the number of weights, and even."""
+        least = 2 * (prior.n_weights + 1)
+        n_walkers = max(least, 40) if n_walkers is None else n_walkers
+        if n_walkers < least or n_walkers % 2:
+            raise InvalidSetting(
+                f"'n_walkers' must be even and at least {least} for {prior.n_weights} weights "
+                f"(got {n_walkers!r}); leave it out to have it chosen"
+            )
+        if burn_in < 1 or steps < 1:
+            raise InvalidSetting(
+                f"'burn_in' and 'steps' must be at least 1 (got {burn_in!r} and {steps!r}); "
+                "100 each is the default"
+            )
+        if estimate not in ("mean", "best_quarter"):
+            raise InvalidSetting(
+                f"'estimate' must be 'mean' or 'best_quarter' (got {estimate!r}); "
+                "'best_quarter' is the paper's"
+            )
+        points, _ = prior.sample(n_walkers * steps, rng)
+        if isinstance(response, UnknownTemperature):
+            points = np.column_stack([points, rng.standard_normal(len(points))])
+        return cls(
+            prior,
+            response,
+            points,
+            _log_target(points, prior, response, Evidence()),
+            n_walkers=n_walkers,
+            burn_in=burn_in,
+            steps=steps,
+            global_share=global_share,
+            estimate=estimate,
+            effective=float(len(points)),
+        )
+
+    @property
+    def samples(self) -> NDArray[np.float64]:
+        """Weight vectors, shape ``(n, p)``."""
+        return self.points[:, : self.prior.n_weights]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Probability of each sample, all the same, shape ``(n,)``."""
+        return np.full(len(self.points), 1 / len(self.points))
+
+    @property
+    def components(self) -> NDArray[np.intp]:
+        """The component of the prior each sample most probably belongs to, shape ``(n,)``."""
+        return np.asarray(self.prior.log_component_densities(self.samples).argmax(axis=1))
+
+    @property
+    def temperatures(self) -> NDArray[np.float64] | None:
+        """Temperature of each sample, shape ``(n,)``, where it is inferred; else None."""
+        if not isinstance(self.response, UnknownTemperature):
+            return None
+        return self.response.temperatures(self.points[:, -1])
+
+    @property
+    def health(self) -> Health:
+        """Whether the samples can be trusted."""
+        noise = self.response.temperature if isinstance(self.response, Logistic) else None
+        return Health(
+            n_samples=len(self.points),
+            effective_sample_size=self.effective,
+            unique_samples=len(np.unique(self.points[:, 0])),
+            rejuvenations=len(self.evidence.answered),
+            contradiction=self.contradiction,
+            fallback_temperature=None if self.contradiction is None else noise,
+        )
+
+    def mean(self) -> NDArray[np.float64]:
+        """The estimate of the person's weights, shape ``(p,)``."""
+        if self.estimate == "mean":
+            return np.asarray(self.samples.mean(axis=0))
+        quarter = max(1, len(self.points) // 4)
+        best = np.argpartition(-self.log_densities, quarter - 1)[:quarter]
+        return np.asarray(self.samples[best].mean(axis=0))
+
+    def standard_deviation(self) -> NDArray[np.float64]:
+        """Posterior standard deviation of each weight, shape ``(p,)``."""
+        return np.asarray(self.samples.std(axis=0))
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Equally weighted samples in random order, shape ``(n, p)``."""
+        return self.samples[self.draw_indices(n, rng)]
+
+    def draw_indices(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Which samples an equally weighted draw consists of, shape ``(n,)``."""
+        return rng.permutation(systematic(self.weights, n, rng))
+
+    def sample_response(self) -> ResponseModel:
+        """The response model line by line with ``samples``."""
+        return _response_of(self.points, self.prior, self.response)
+
+    def component_shares(self) -> NDArray[np.float64]:
+        """Share of the samples in each component of the prior, shape ``(c,)``."""
+        counts = np.bincount(self.components, minlength=self.prior.n_components)
+        return counts / len(self.points)
+
+    def update(
+        self, question: Question, answer: Answer, rng: np.random.Generator
+    ) -> EnsembleSlicePosterior:
+        """What is believed after one more answer; this posterior stays as it is."""
+        check_answer(question, answer, self.prior.n_weights)
+        costs = question.costs(self.samples)
+        answer = answer.resolve(costs, self.weights)
+        evidence = self.evidence.adding(question, answer)
+        heard = replace(self, evidence=evidence, n_answers=self.n_answers + 1)
+        if evidence is self.evidence:
+            return heard
+        walkers = heard._walkers(rng)
+        if walkers is None:
+            noise = Logistic(fallback_temperature(costs, self.weights))
+            heard = replace(
+                heard, response=noise, points=self.samples, contradiction=self.n_answers
+            )
+            walkers = heard._walkers(rng)
+            assert walkers is not None
+        return heard._run(walkers, rng)
+
+    def _walkers(self, rng: np.random.Generator) -> NDArray[np.float64] | None:
+        """Where to start: samples that explain all the answers, by how well they do; None
+        where neither the samples nor many draws of the prior hold one that does."""
+        pool = self.points
+        value = _log_likelihood(pool, self.prior, self.response, self.evidence)
+        if np.isfinite(value).sum() < self.n_walkers:
+            fresh, _ = self.prior.sample(SEARCH, rng)
+            if isinstance(self.response, UnknownTemperature):
+                fresh = np.column_stack([fresh, rng.standard_normal(SEARCH)])
+            pool = np.concatenate([pool, fresh])
+            value = _log_likelihood(pool, self.prior, self.response, self.evidence)
+        if not np.isfinite(value).any():
+            return None
+        chances = np.exp(value - value.max())
+        walkers = pool[rng.permutation(systematic(chances, self.n_walkers, rng))]
+        # Walkers on one spot would span no directions: each is moved a little where it may be.
+        scale = 1e-3 * np.append(self.prior.standard_deviation(), 1.0)[: pool.shape[1]]
+        nudged = walkers + scale * rng.standard_normal(walkers.shape)
+        allowed = np.isfinite(_log_likelihood(nudged, self.prior, self.response, self.evidence))
+        return np.asarray(np.where(allowed[:, None], nudged, walkers))
+
+    def _run(
+        self, walkers: NDArray[np.float64], rng: np.random.Generator
+    ) -> EnsembleSlicePosterior:
+        chain = sample_ensemble(
+            lambda points: _log_target(points, self.prior, self.response, self.evidence),
+            walkers,
+            rng,
+            burn_in=self.burn_in,
+            steps=self.steps,
+            global_share=self.global_share,
+        )
+        return replace(
+            self,
+            points=chain.points.reshape(-1, walkers.shape[1]),
+            log_densities=chain.log_densities.ravel(),
+            effective=_effective_size(chain.points),
+        )
+
+
+def _response_of(
+    points: NDArray[np.float64], prior: GaussianMixturePrior, response: ResponseModel
+) -> ResponseModel:
+    standard = points[:, -1] if points.shape[1] > prior.n_weights else None
+    return response_at(response, standard)
+
+
+def _log_likelihood(
+    points: NDArray[np.float64],
+    prior: GaussianMixturePrior,
+    response: ResponseModel,
+    evidence: Evidence,
+) -> NDArray[np.float64]:
+    if not evidence.answered:
+        return np.zeros(len(points))
+    terms = evidence.project(points[:, : prior.n_weights])
+    return evidence.log_likelihood(terms, _response_of(points, prior, response))
+
+
+def _log_target(
+    points: NDArray[np.float64],
+    prior: GaussianMixturePrior,
+    response: ResponseModel,
+    evidence: Evidence,
+) -> NDArray[np.float64]:
+    value = _log_likelihood(points, prior, response, evidence)
+    value = value + prior.log_density(points[:, : prior.n_weights])
+    if points.shape[1] > prior.n_weights:
+        value = value - 0.5 * points[:, -1] ** 2
+    return value
+
+
+def _effective_size(points: NDArray[np.float64]) -> float:
+    """Number of independent samples the chain ``(steps, walkers, d)`` is worth, for the
+    coordinate that mixes worst: autocorrelations within walkers, added up to the first lag at
+    which they vanish. What no walker visited it cannot know."""
+    steps, walkers, _ = points.shape
+    centred = points - points.mean(axis=(0, 1))
+    spectrum = np.fft.rfft(centred, 2 * steps, axis=0)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[:steps].sum(axis=1)
+    covariance /= np.arange(steps, 0, -1)[:, None]
+    correlation = covariance / np.maximum(covariance[0], 1e-300)
+    positive = np.cumprod(correlation > 0.05, axis=0)
+    times = 2 * (correlation * positive).sum(axis=0) - 1
+    return float(steps * walkers / np.maximum(times, 1.0).max())
