@@ -1,0 +1,135 @@
+"""What is believed at one point of a conversation, and the best question that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.elicitation.choices import expected_gain, greedy_choice_set
+from pear.elicitation.pool import Pool, make_pool, step_features
+from pear.elicitation.settings import Settings
+from pear.planning.planner import Planner, plan_from_moves
+from pear.preferences import GaussianMixturePrior, ParticlePosterior, Posterior
+from pear.problem import Certificate, Limits, Plan, Problem, costs_under
+
+Floats = NDArray[np.float64]
+
+WITHIN = 1.05
+"""A plan within 5% of the best counts as right."""
+
+JUDGES = 2_000
+"""Most samples a pool is judged by."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A pool, the plan of least expected cost in it, and the next question.
+
+    ``draws`` ``(n, p)`` are the posterior samples planned for; ``chosen`` are the columns of
+    the question, ``gain`` its worth.
+    """
+
+    state: Floats
+    pool: Pool
+    draws: Floats
+    best: int
+    chosen: tuple[int, ...]
+    gain: float
+
+    def confidence(self, plan: Plan, problem: Problem) -> float:
+        """Share of the draws for which the plan is within 5% of the best plan known."""
+        if not plan.success or not len(self.pool):
+            return 0.0
+        costs = costs_under(step_features(problem, self.state, plan), self.draws, self.pool.floor)
+        best = np.minimum(self.pool.costs(self.draws).min(axis=1), costs)
+        return float((costs <= np.maximum(WITHIN * best, best + 1e-9)).mean())
+
+
+def start_posterior(
+    prior: GaussianMixturePrior, settings: Settings, rng: np.random.Generator
+) -> Posterior:
+    """The posterior before the first answer."""
+    if settings.posterior == "slices":
+        from pear.preferences import EnsembleSlicePosterior
+
+        return EnsembleSlicePosterior.start(prior, settings.response, rng)
+    return ParticlePosterior.start(prior, settings.response, rng, n_particles=settings.n_particles)
+
+
+def view_of(
+    planner: Planner,
+    state: Floats,
+    posterior: Posterior,
+    settings: Settings,
+    limits: Limits,
+    shown: dict[tuple[int, ...], bool],
+    rng: np.random.Generator,
+) -> View:
+    """Pool and question for a state, given what is believed."""
+    draws = posterior.draw(settings.draws, rng)
+    samples, weights = posterior.samples, posterior.weights
+    if len(samples) > JUDGES:
+        samples = posterior.draw(JUDGES, rng)
+        weights = np.full(JUDGES, 1.0 / JUDGES)
+    mean = posterior.mean()
+    plans = candidate_plans(planner, state, draws, mean, settings, limits, rng)
+    known = {plan.moves for plan in plans}
+    plans += [
+        _rebuilt(planner, state, moves, mean, limits)
+        for moves in shown
+        if moves not in known and _legal(planner.problem, state, moves, limits)
+    ]
+    pool = make_pool(planner.problem, state, plans)
+    costs = pool.costs(samples)
+    if not len(pool):
+        return View(state, pool, draws, -1, (), 0.0)
+    best = int(np.argmin(np.round(weights @ costs, 9)))
+    askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
+    chosen = tuple(askable[i] for i in greedy_choice_set(costs[:, askable], weights, settings.k))
+    return View(state, pool, draws, best, chosen, expected_gain(costs, weights, chosen))
+
+
+def candidate_plans(
+    planner: Planner,
+    state: Floats,
+    draws: Floats,
+    mean: Floats,
+    settings: Settings,
+    limits: Limits,
+    rng: np.random.Generator,
+) -> list[Plan]:
+    """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
+
+    With the mean, candidates are generated anew for each of the k places (algorithm 2);
+    a planner without randomness then offers few, and the draws fill up.
+    """
+    if settings.pool == "samples":
+        return planner.candidates(state, draws, len(draws), limits=limits, rng=rng)
+    plans: list[Plan] = []
+    for _ in range(settings.k):
+        plans += planner.candidates(state, mean[None], len(draws), limits=limits, rng=rng)
+    if len({plan.moves for plan in plans}) < settings.k:
+        plans += planner.candidates(state, draws, len(draws), limits=limits, rng=rng)
+    return plans
+
+
+def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limits) -> bool:
+    if limits.max_steps is not None and len(moves) > limits.max_steps:
+        return False
+    at = state[None]
+    for move in moves:
+        if not problem.actions.allowed(at, limits)[0, move]:
+            return False
+        at = problem.actions.apply(at, np.array([move]))
+    return True
+
+
+def _rebuilt(
+    planner: Planner, state: Floats, moves: tuple[int, ...], weights: Floats, limits: Limits
+) -> Plan:
+    certificate = Certificate("heuristic")
+    return plan_from_moves(
+        planner, state, moves, weights, certificate, limits=limits, method="shown before"
+    )

@@ -1,0 +1,385 @@
+"""The conversation: ask, answer, undo, recommend.
+
+A session *is* its seed, its settings, the fingerprints of problem and model, the person's
+record and the list of events. Posterior, pools and questions are derived from them, each
+random choice from a generator keyed by the seed and the number of answers before it, so a
+session stored as JSON resumes exactly, and an undone answer given again leads to the same
+place.
+
+References: paper, algorithm 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.elicitation.belief import View, start_posterior, view_of
+from pear.elicitation.differences import differences
+from pear.elicitation.settings import Settings
+from pear.errors import ConversationError, FingerprintMismatch
+from pear.planning.planner import Planner
+from pear.preferences import (
+    AboutTheSame,
+    Answer,
+    Chosen,
+    GaussianMixturePrior,
+    NoneOfThese,
+    Posterior,
+    Question,
+    answer_from_dict,
+    answer_to_dict,
+)
+from pear.problem import NO_LIMITS, Limits, Plan
+from pear.problem.features import Value
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ChoiceSet:
+    """One question: k plans, and in words what differs between them.
+
+    ``gain`` is what the question is expected to be worth, in cost units.
+    """
+
+    number: int
+    plans: tuple[Plan, ...]
+    differences: tuple[str, ...]
+    gain: float
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The best plan by what the person told us.
+
+    ``confidence`` is the probability that it is within 5% of their best. ``questions_left``
+    is how many more are likely to be worth asking, ``gain`` what the next one is worth.
+    """
+
+    plan: Plan
+    confidence: float
+    questions_left: int
+    gain: float
+
+
+class Session:
+    """A conversation with one person, over any planner.
+
+    ``person`` is a record (a mapping of feature names to values) or a state ``(d,)``.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        person: Mapping[str, Any] | Floats,
+        prior: GaussianMixturePrior,
+        *,
+        settings: Settings | None = None,
+        seed: int = 0,
+        limits: Limits = NO_LIMITS,
+        **changes: Any,
+    ) -> None:
+        self.planner = planner
+        self.prior = prior
+        self.settings = replace(settings or Settings(), **changes)
+        self.seed = int(seed)
+        self.start: Floats = (
+            planner.problem.state(person)
+            if isinstance(person, Mapping)
+            else np.array(person, float)
+        )
+        self.first_limits = limits
+        self.events: tuple[dict[str, Any], ...] = ()
+        self._posteriors: list[Posterior] = [start_posterior(prior, self.settings, self._rng(0))]
+        self._views: dict[str, View] = {}
+
+    # What a person can say
+
+    def ask(self) -> ChoiceSet | None:
+        """The next question; the same one until it is answered. None: nothing worth asking."""
+        if self.finished or self.n_answers >= self.settings.max_questions:
+            return None
+        view = self._view()
+        if len(view.chosen) < 2 or view.gain < max(self.settings.min_gain, 1e-9):
+            return None
+        plans = tuple(view.pool.plans[column] for column in view.chosen)
+        return ChoiceSet(self.n_answers + 1, plans, differences(plans), view.gain)
+
+    def answer(self, choice: int | Literal["same", "none"]) -> None:
+        """Take in the answer to the question asked: a plan's place from 0, ``same`` or ``none``."""
+        question = self.ask()
+        if question is None:
+            raise ConversationError("no question is open; nothing was answered")
+        answer = _read_choice(choice, len(question.plans))
+        event = {
+            "kind": "answer",
+            "answer": answer_to_dict(answer),
+            "state": self._state().tolist(),
+            "plans": [list(plan.moves) for plan in question.plans],
+        }
+        self._append(event)
+
+    def exclude(
+        self,
+        *,
+        feature: str | None = None,
+        action: str | None = None,
+        value: tuple[str, Value] | None = None,
+    ) -> None:
+        """ "I can't do this": a hard limit from now on, never a preference."""
+        limits = self.limits
+        if feature is not None:
+            self.planner.problem.space.index(feature)
+            limits = limits.without_features(feature)
+        if action is not None:
+            limits = limits.without_actions(action)
+        if value is not None:
+            known = self.planner.problem.space[value[0]]
+            limits = limits.without_value(known.name, known.value(known.code(value[1])))
+        self.planner.problem.actions.allowed(self.start[None], limits)
+        if limits == self.limits:
+            raise ConversationError(
+                "nothing new was excluded; name a feature, an action or a value"
+            )
+        self.set_limits(limits)
+
+    def allow(
+        self,
+        *,
+        feature: str | None = None,
+        action: str | None = None,
+        value: tuple[str, Value] | None = None,
+    ) -> None:
+        """Lift a limit again."""
+        limits = replace(
+            self.limits,
+            features=tuple(name for name in self.limits.features if name != feature),
+            actions=tuple(name for name in self.limits.actions if name != action),
+            values=tuple(
+                pair for pair in self.limits.values if value is None or pair != tuple(value)
+            ),
+        )
+        if limits == self.limits:
+            raise ConversationError("there is no such limit to lift")
+        self.set_limits(limits)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Put these limits in place of the present ones."""
+        self._append({"kind": "limits", "limits": limits.to_dict()})
+
+    def undo(self) -> None:
+        """Take back the last thing said."""
+        if not self.events:
+            raise ConversationError("there is nothing to take back")
+        last, self.events = self.events[-1], self.events[:-1]
+        if last["kind"] == "answer":
+            self._posteriors.pop()
+        self._views.clear()
+
+    def accept(self, choice: int | None = None) -> Plan:
+        """ "This one is fine": end with a plan of the open question, or with the best so far."""
+        question = self.ask() if choice is not None else None
+        if choice is None:
+            plan = self.recommend().plan
+        elif question is None or not 0 <= choice < len(question.plans):
+            raise ConversationError(f"there is no plan {choice!r} in an open question to accept")
+        else:
+            plan = question.plans[choice]
+        self._append({"kind": "accept", "moves": list(plan.moves)})
+        return plan
+
+    # What stands
+
+    @property
+    def limits(self) -> Limits:
+        """The person's own limits at this point."""
+        for event in reversed(self.events):
+            if event["kind"] == "limits":
+                return Limits.from_dict(event["limits"])
+        return self.first_limits
+
+    @property
+    def n_answers(self) -> int:
+        return len(self._posteriors) - 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether the person has accepted a plan."""
+        return any(event["kind"] == "accept" for event in self.events)
+
+    @property
+    def question_state(self) -> Floats:
+        """The state ``(d,)`` the open question starts from."""
+        return self._state()
+
+    @property
+    def posterior(self) -> Posterior:
+        """What is believed about the person's weights."""
+        return self._posteriors[-1]
+
+    def best(self) -> Plan | None:
+        """The plan of the pool with the least expected cost; None where no plan was found."""
+        view = self._view(at_start=True)
+        return view.pool.plans[view.best] if len(view.pool) else None
+
+    def recommend(self) -> Recommendation:
+        """The plan of least expected cost by what the person told us, with its certificate."""
+        view = self._view(at_start=True)
+        plan = self.planner.plan(
+            self.start, view.draws, limits=self.limits, rng=self._rng(self.n_answers, 4)
+        )
+        if not plan.success and len(view.pool):
+            plan = view.pool.plans[view.best]
+        left = 0 if self.finished else self._questions_left(view.gain)
+        return Recommendation(plan, view.confidence(plan, self.planner.problem), left, view.gain)
+
+    def _questions_left(self, gain: float) -> int:
+        """Questions until the gain is below the threshold if each divides it by k."""
+        most = self.settings.max_questions - self.n_answers
+        if most <= 0 or gain < max(self.settings.min_gain, 1e-9):
+            return 0
+        if self.settings.min_gain == 0:
+            return most
+        rounds = np.log(gain / self.settings.min_gain) / np.log(self.settings.k)
+        return int(min(most, 1 + np.ceil(rounds)))
+
+    # Storage
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the conversation is, as plain data."""
+        return {
+            "seed": self.seed,
+            "settings": self.settings.to_dict(),
+            "problem_fingerprint": self.planner.problem.fingerprint,
+            "model_fingerprint": self.planner.black_box.fingerprint,
+            "person": self.planner.problem.space.decode(self.start)[0],
+            "limits": self.first_limits.to_dict(),
+            "events": [dict(event) for event in self.events],
+        }
+
+    def to_json(self) -> str:
+        """The conversation as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, data: Any, planner: Planner, prior: GaussianMixturePrior) -> Session:
+        """The conversation stored by :meth:`to_dict`, where it was left."""
+        if not isinstance(data, Mapping) or "events" not in data:
+            raise ConversationError("this is not a stored conversation: it has no 'events'")
+        for name, present in (
+            ("problem", planner.problem.fingerprint),
+            ("model", planner.black_box.fingerprint),
+        ):
+            stored = data.get(f"{name}_fingerprint")
+            if stored != present:
+                raise FingerprintMismatch(
+                    f"the conversation was held with another {name} (fingerprint {stored}, "
+                    f"this one is {present}); start a new one"
+                )
+        try:
+            session = cls(
+                planner,
+                data["person"],
+                prior,
+                settings=Settings.from_dict(data["settings"]),
+                seed=data["seed"],
+                limits=Limits.from_dict(data["limits"]),
+            )
+            for event in data["events"]:
+                session._append(dict(event))
+        except (KeyError, TypeError) as error:
+            raise ConversationError(f"the stored conversation cannot be read: {error!r}") from None
+        return session
+
+    @classmethod
+    def from_json(cls, text: str, planner: Planner, prior: GaussianMixturePrior) -> Session:
+        """The conversation stored by :meth:`to_json`."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ConversationError(f"the stored conversation is not JSON: {error}") from None
+        return cls.from_dict(data, planner, prior)
+
+    # Derived
+
+    def _append(self, event: dict[str, Any]) -> None:
+        if self.finished:
+            raise ConversationError("the conversation has ended; undo first to go on")
+        if event["kind"] == "answer":
+            question = self._question(event)
+            rng = self._rng(self.n_answers, 1)
+            answer = answer_from_dict(event["answer"])
+            self._posteriors.append(self.posterior.update(question, answer, rng))
+        elif event["kind"] not in ("limits", "accept"):
+            raise ConversationError(f"unknown event {event['kind']!r} in a conversation")
+        self.events = (*self.events, event)
+        self._views.clear()
+
+    def _question(self, event: Mapping[str, Any]) -> Question:
+        problem, state = self.planner.problem, np.array(event["state"], float)
+        plans = [problem.costs.sequence_features(state, problem.actions, m) for m in event["plans"]]
+        return Question.from_plans(plans, problem.costs.floor)
+
+    def _state(self) -> Floats:
+        """Where the next question is asked from: the start, or the paper's advanced state."""
+        state = self.start
+        if not self.settings.advance:
+            return state
+        problem = self.planner.problem
+        for event in self.events:
+            if event["kind"] == "answer" and event["answer"]["kind"] == "chosen":
+                first = event["plans"][event["answer"]["plan"]][0]
+                state = problem.actions.apply(np.array([event["state"]]), np.array([first]))[0]
+                if self.planner.black_box.favourable(state[None], self.limits)[0]:
+                    state = self.start
+        return cast(Floats, state)
+
+    def _view(self, at_start: bool = False) -> View:
+        state = self.start if at_start else self._state()
+        key = state.tobytes().hex()
+        if key not in self._views:
+            self._views[key] = view_of(
+                self.planner,
+                state,
+                self.posterior,
+                self.settings,
+                self.limits,
+                self._shown(state),
+                self._rng(self.n_answers, 2),
+            )
+        return self._views[key]
+
+    def _shown(self, state: Floats) -> dict[tuple[int, ...], bool]:
+        """Plans asked about in this state before, and whether they may be asked about again."""
+        shown: dict[tuple[int, ...], bool] = {}
+        for event in self.events:
+            if event["kind"] == "answer" and np.array_equal(event["state"], state):
+                refused = event["answer"]["kind"] == "none_of_these"
+                for moves in event["plans"]:
+                    shown[tuple(moves)] = shown.get(tuple(moves), True) and not refused
+        return shown
+
+    def _rng(self, *purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *purpose])
+
+
+def _read_choice(choice: Any, n_plans: int) -> Answer:
+    if choice == "same":
+        return AboutTheSame()
+    if choice == "none":
+        return NoneOfThese()
+    if (
+        isinstance(choice, (int, np.integer))
+        and not isinstance(choice, bool)
+        and 0 <= choice < n_plans
+    ):
+        return Chosen(int(choice))
+    raise ConversationError(
+        f"an answer must be a plan from 0 to {n_plans - 1}, 'same' or 'none' (got {choice!r})"
+    )
