@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import ModelOutput
+from pear.errors import ModelOutput, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem
 from pear.problem.features import FeatureSpace, States
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""
+
+TOLERANCE = 1e-6
+"""How far outside [0, 1] a score may lie by rounding."""
 
 
 @dataclass
@@ -43,9 +47,18 @@ class BlackBox:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        self._columns = favourable_columns(self.goal, self.classes, self.name)
+        self._lock = Lock()
+        if self.goal.favourable and self.classes:
+            favourable_columns(self.goal, self.classes, len(self.classes), self.name)
         if not self.fingerprint:
             self.fingerprint = self.measure_fingerprint()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = Lock()
 
     def score(self, states: States) -> NDArray[np.float64]:
         """Score of the favourable decision for each state, shape ``(n,)``."""
@@ -63,17 +76,32 @@ class BlackBox:
         return self.score(states) > self.goal.bar(limits)
 
     def measure_fingerprint(self) -> str:
-        """A hash of the scores on fixed probe states: what the model does, not its file."""
-        rng = np.random.default_rng(0)
-        probes = probe_states(self.space, 64, rng)
-        asked = self.rows
-        scores = self.score(probes)
-        self.rows = asked
-        return hashlib.sha256(np.round(scores, 5).tobytes()).hexdigest()[:16]
+        """A hash of the scores on fixed probe states: what the model does, not its file.
+
+        Scores are rounded to three digits, so that one model in single and in double
+        precision almost always has one fingerprint. The probes are not counted as rows asked.
+        """
+        probes = probe_states(self.space, 256, np.random.default_rng(0))
+        scores = self._checked(probes, 0)
+        return hashlib.sha256((np.round(scores, 3) + 0.0).tobytes()).hexdigest()[:16]
 
     def _score_batch(self, states: States, first: int) -> NDArray[np.float64]:
-        self.rows += len(states)
-        output = np.asarray(self.function(states), float)
+        with self._lock:
+            self.rows += len(states)
+        return self._checked(states, first)
+
+    def _checked(self, states: States, first: int) -> NDArray[np.float64]:
+        """Scores of states that start at row ``first``, or an error naming model and row."""
+        try:
+            output = np.asarray(self.function(states), float)
+        except PearError:
+            raise
+        except Exception as error:
+            row = self._failing_row(states)
+            raise ModelOutput(
+                f"model '{self.name}' failed on row {first + row} "
+                f"({self.space.decode(states[row])[0]}): {error}"
+            ) from error
         if output.ndim == 2 and output.shape[1] == 1:
             output = output[:, 0]
         if output.ndim not in (1, 2) or len(output) != len(states):
@@ -81,7 +109,7 @@ class BlackBox:
                 f"model '{self.name}' returned shape {output.shape} for {len(states)} rows; "
                 "it must return one score per row, or one probability per row and class"
             )
-        bad = ~np.isfinite(output) | (output < -1e-6) | (output > 1 + 1e-6)
+        bad = ~((output >= -TOLERANCE) & (output <= 1 + TOLERANCE))
         if bad.any():
             row = int(np.flatnonzero(bad.reshape(len(states), -1).any(axis=1))[0])
             raise ModelOutput(
@@ -90,24 +118,66 @@ class BlackBox:
                 "scores must be numbers in [0, 1]"
             )
         if output.ndim == 2:
-            output = output[:, self._columns].sum(axis=1)
+            columns = favourable_columns(self.goal, self.classes, output.shape[1], self.name)
+            output = output[:, columns].sum(axis=1)
         return np.asarray(np.clip(output, 0.0, 1.0))
 
+    def _failing_row(self, states: States) -> int:
+        """The first row the model fails on, found by halving."""
+        low, high = 0, len(states)
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                np.asarray(self.function(states[low:middle]), float)
+                low = middle
+            except Exception:
+                high = middle
+        return low
 
-def favourable_columns(goal: Goal, classes: tuple[Any, ...], name: str) -> list[int]:
-    """Columns of the favourable classes; a class the model does not have is refused."""
-    if not goal.favourable:
-        return [-1]
-    if not classes:
-        return [-1]
-    known = {str(value): column for column, value in enumerate(classes)}
-    absent = [value for value in goal.favourable if str(value) not in known]
-    if absent:
+
+def favourable_columns(goal: Goal, classes: tuple[Any, ...], width: int, name: str) -> list[int]:
+    """Columns of the favourable classes among ``width``; a class the model lacks is refused.
+
+    Without class names the favourable classes are taken as column numbers.
+
+    >>> goal = Goal(favourable=("gold", "silver"))
+    >>> favourable_columns(goal, ("bronze", "gold", "silver"), 3, "medals")
+    [1, 2]
+    """
+    if classes and len(classes) != width:
         raise ModelOutput(
-            f"model '{name}' has no class {absent[0]!r}; its classes are {', '.join(known)}: "
+            f"model '{name}' returned {width} columns for the {len(classes)} classes "
+            f"{', '.join(str(value) for value in classes)}"
+        )
+    if not goal.favourable:
+        if width > 2:
+            raise ModelOutput(
+                f"model '{name}' has {width} classes; say in the problem's goal which of them "
+                f"are favourable ({', '.join(str(value) for value in classes) or 'by number'})"
+            )
+        return [width - 1]
+    known = {class_key(value): column for column, value in enumerate(classes or range(width))}
+    absent = [value for value in goal.favourable if class_key(value) not in known]
+    if absent and not classes and width == 2:
+        return [1]
+    if absent:
+        shown = ", ".join(str(value) for value in classes or range(width))
+        raise ModelOutput(
+            f"model '{name}' has no class {absent[0]!r}; its classes are {shown}: "
             "correct 'favourable' in the problem's goal"
         )
-    return [known[str(value)] for value in goal.favourable]
+    return [known[class_key(value)] for value in goal.favourable]
+
+
+def class_key(value: Any) -> str | float:
+    """What makes two spellings of one class equal: True, 1, 1.0, "1" and "true" are one."""
+    text = str(value).strip()
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> States:
@@ -119,9 +189,13 @@ def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> State
         elif feature.kind == "boolean":
             columns.append(rng.integers(0, 2, n).astype(float))
         else:
-            low, high = feature.scale or (0.0, 1.0)
-            low = max(low, feature.lower) if feature.lower is not None else low
-            high = min(high, feature.upper) if feature.upper is not None else high
+            lower = -np.inf if feature.lower is None else feature.lower
+            upper = np.inf if feature.upper is None else feature.upper
+            low, high = feature.scale or (
+                lower if np.isfinite(lower) else min(0.0, upper - 1.0),
+                upper if np.isfinite(upper) else max(1.0, lower + 1.0),
+            )
+            low, high = max(low, lower), min(high, upper)
             values = rng.uniform(low, max(high, low), n)
             columns.append(np.rint(values) if feature.kind == "integer" else values)
     return np.column_stack(columns)

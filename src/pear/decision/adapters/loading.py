@@ -1,0 +1,97 @@
+"""Which model is in this file, or behind this address, and is it safe to load?
+
+Formats that can run code when they are loaded (pickle, joblib, torch's own) are refused
+unasked: opening a stranger's model must never hand them the machine.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pear.decision.adapters.endpoint import from_endpoint
+from pear.decision.adapters.onnx import from_onnx
+from pear.decision.adapters.sklearn import from_sklearn
+from pear.decision.adapters.trees import check_trees
+from pear.decision.blackbox import BlackBox
+from pear.errors import ModelError, ModelRefused
+from pear.problem import Problem
+
+RUNS_CODE = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".pt", ".pth")
+"""Endings of formats whose loading can run any code."""
+
+KNOWN_SAFE = (
+    "collections.OrderedDict",
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils._bunch.Bunch",
+)
+"""Types that skops asks about and that only hold numbers; trees are checked after loading."""
+
+
+def load_model(
+    source: str | Path,
+    problem: Problem,
+    *,
+    trusted: Sequence[str] = (),
+    **settings: Any,
+) -> BlackBox:
+    """A model from a ``.onnx`` or ``.skops`` file, or an http(s) scoring endpoint.
+
+    ``trusted`` names types inside a skops file that you trust although this package does
+    not know them. Further ``settings`` go to ``from_onnx``, ``from_sklearn`` or
+    ``from_endpoint``.
+    """
+    if isinstance(source, str) and source.startswith(("http://", "https://")):
+        return from_endpoint(source, problem, **settings)
+    path = Path(source)
+    ending = path.suffix.lower()
+    if ending in RUNS_CODE:
+        raise ModelRefused(
+            f"'{path.name}' is a {ending} file, and loading one can run any code that its author "
+            "put in; load it yourself where you trust it and save it with "
+            "pear.decision.save_sklearn(model, 'model.skops') or "
+            "pear.decision.export_onnx(model, problem, 'model.onnx')"
+        )
+    if ending not in (".onnx", ".skops"):
+        raise ModelRefused(
+            f"'{path.name}' is not a model we can load; give a .onnx file, a .skops file, or the "
+            "address of an http(s) endpoint"
+        )
+    if not path.is_file():
+        raise ModelError(f"there is no model file '{path}'; check the path")
+    if ending == ".onnx":
+        return from_onnx(path, problem, **settings)
+    return from_sklearn(load_skops(path, trusted), problem, **{"name": path.name, **settings})
+
+
+def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
+    """The estimator in a skops file, if it holds nothing but known and trusted types."""
+    import skops.io
+
+    path = Path(path)
+    if not zipfile.is_zipfile(path):
+        raise ModelRefused(
+            f"'{path.name}' is not a skops file (those are zip archives); save the model again "
+            "with pear.decision.save_sklearn"
+        )
+    try:
+        unknown = skops.io.get_untrusted_types(file=path)
+        refused = sorted(set(unknown) - set(KNOWN_SAFE) - set(trusted))
+        model = None if refused else skops.io.load(path, trusted=list(unknown))
+    except Exception as error:
+        raise ModelRefused(f"'{path.name}' cannot be read as skops: {error}") from error
+    if refused:
+        raise ModelRefused(
+            f"'{path.name}' holds types that are not known to be safe: {', '.join(refused)}; if "
+            f"you trust its author, load it with trusted={refused!r}"
+        )
+    check_trees(model, path.name)
+    return model

@@ -1,0 +1,216 @@
+"""ONNX files of every shape of input and output, and those that cannot be used."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from pear.decision import export_onnx, from_onnx
+from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
+from pear.problem import FeatureSpace, Goal
+
+from .conftest import SPACE, make_pipeline_for, make_problem
+
+pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
+skl2onnx = pytest.importorskip("skl2onnx", reason="needs the extra 'onnx'")
+
+NUMBERS = FeatureSpace(SPACE.features[:3])
+
+
+def linear(width, *, type_name="FLOAT", inputs=None, outputs="score", columns=1, shape=None):
+    """A hand-made model: a sum of its inputs with small weights, as a graph of one node."""
+    helper, kind = onnx.helper, getattr(onnx.TensorProto, type_name)
+    dtype = {"FLOAT": np.float32, "DOUBLE": np.float64, "INT64": np.int64}[type_name]
+    weights = np.full((width, columns), 2, dtype)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], [outputs])],
+        "linear",
+        [helper.make_tensor_value_info(inputs or "x", kind, shape or [None, width])],
+        [helper.make_tensor_value_info(outputs, kind, [None, columns])],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return model.SerializeToString()
+
+
+def constant(shares, output="probabilities"):
+    """A model of one input per feature that always answers the same probabilities."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["income", "zero"], ["nothing"]),
+            helper.make_node("Add", ["nothing", "shares"], [output]),
+        ],
+        "constant",
+        [helper.make_tensor_value_info("income", kinds.FLOAT, [None, 1])],
+        [helper.make_tensor_value_info(output, kinds.FLOAT, [None, len(shares)])],
+        [
+            onnx.numpy_helper.from_array(np.zeros((1, len(shares)), np.float32), "zero"),
+            onnx.numpy_helper.from_array(np.array([shares], np.float32), "shares"),
+        ],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
+
+
+def test_a_zipmap_of_class_names(states, labels):
+    words = np.array(["bad", "good"])[labels]
+    fitted = make_pipeline_for(LogisticRegression(max_iter=500)).fit(SPACE.frame(states), words)
+    types = skl2onnx.common.data_types
+    initial = [
+        (f.name, (types.StringTensorType if f.is_categorical else types.FloatTensorType)([None, 1]))
+        for f in SPACE.features
+    ]
+    content = skl2onnx.to_onnx(fitted, initial_types=initial).SerializeToString()
+    model = from_onnx(content, make_problem(Goal(favourable=("bad",))))
+    assert model.classes == ("bad", "good")
+    expected = fitted.predict_proba(SPACE.frame(states))[:, 0]
+    assert model.score(states) == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_export_remembers_its_classes(states, labels, tmp_path):
+    words = np.array(["bad", "good"])[labels]
+    fitted = make_pipeline_for(LogisticRegression(max_iter=500)).fit(SPACE.frame(states), words)
+    problem = make_problem(Goal(favourable=("good",)))
+    model = from_onnx(export_onnx(fitted, problem, tmp_path / "credit.onnx"), problem)
+    assert (model.name, model.classes) == ("credit.onnx", ("bad", "good"))
+
+
+def test_a_single_tensor_of_numbers(states):
+    fitted = LogisticRegression(max_iter=500).fit(states[:, :3], states[:, 0] > 2_500)
+    content = skl2onnx.to_onnx(
+        fitted, states[:1, :3].astype(np.float32), options={"zipmap": False}
+    ).SerializeToString()
+    model = from_onnx(content, make_problem(space=NUMBERS))
+    expected = fitted.predict_proba(states[:, :3])[:, 1]
+    assert model.score(states[:, :3]) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("type_name", ["FLOAT", "DOUBLE"])
+def test_a_single_tensor_of_the_one_hot_encoding_with_logits(problem, states, type_name):
+    content = linear(SPACE.one_hot_width, type_name=type_name)
+    model = from_onnx(content, problem, output="logits", name="sum")
+    expected = 1 / (1 + np.exp(-2 * SPACE.one_hot(states).sum(axis=1)))
+    assert model.score(states) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_tensor_of_unknown_width_gets_the_one_hot_encoding(problem, states):
+    content = linear(SPACE.one_hot_width, shape=[None, None])
+    model = from_onnx(content, problem, output="logits")
+    assert ((model.score(states) > 0.5) & (model.score(states) < 1)).any()
+
+
+def test_logits_taken_for_probabilities_are_refused(problem):
+    with pytest.raises(ModelOutput, match=r"'sum' returned .* scores must be numbers in"):
+        from_onnx(linear(SPACE.one_hot_width), problem, name="sum")
+
+
+def test_a_tensor_of_another_width_is_refused(problem):
+    with pytest.raises(
+        ModelError, match=r"takes a tensor of 4 columns; the problem has 5 features"
+    ):
+        from_onnx(linear(4), problem)
+
+
+def test_a_tensor_of_numbers_for_a_problem_with_categories_is_refused(problem):
+    with pytest.raises(ModelError, match="takes an array of 5 numbers, but job, city"):
+        from_onnx(linear(5), problem)
+
+
+def test_an_input_type_we_cannot_give_is_refused(problem):
+    kinds, helper = onnx.TensorProto, onnx.helper
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["income"], ["score"], to=kinds.FLOAT)],
+        "cast",
+        [helper.make_tensor_value_info("income", kinds.UINT8, [None, 1])],
+        [helper.make_tensor_value_info("score", kinds.FLOAT, [None, 1])],
+    )
+    content = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
+    with pytest.raises(ModelError, match=r"input of type tensor\(uint8\)"):
+        from_onnx(content, problem)
+
+
+def test_classes_by_name_and_by_number(states):
+    content = constant([0.5, 0.3, 0.2])
+    by_number = from_onnx(content, make_problem(Goal(favourable=(1, 2))))
+    assert by_number.score(states[:1]) == pytest.approx([0.5])
+    by_name = from_onnx(content, make_problem(Goal(favourable=("b",))), classes=("a", "b", "c"))
+    assert by_name.score(states[:1]) == pytest.approx([0.3])
+
+
+def test_an_input_the_problem_does_not_have_is_refused(states, labels, tmp_path, pipeline):
+    export_onnx(pipeline, make_problem(), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="inputs the problem does not have: job, city"):
+        from_onnx(tmp_path / "m.onnx", make_problem(space=NUMBERS))
+
+
+def test_a_category_given_as_a_number_is_refused(problem):
+    kinds, helper = onnx.TensorProto, onnx.helper
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["job"], ["score"])],
+        "same",
+        [helper.make_tensor_value_info("job", kinds.FLOAT, [None, 1])],
+        [helper.make_tensor_value_info("score", kinds.FLOAT, [None, 1])],
+    )
+    content = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
+    with pytest.raises(
+        ModelError, match=r"takes 'job' as a tensor\(float\), but it is categorical"
+    ):
+        from_onnx(content, problem)
+
+
+def test_a_number_wanted_as_text_is_given_as_text(problem, states):
+    kinds, helper = onnx.TensorProto, onnx.helper
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["income"], ["number"], to=kinds.FLOAT),
+            helper.make_node("Mul", ["number", "w"], ["score"]),
+        ],
+        "text",
+        [helper.make_tensor_value_info("income", kinds.STRING, [None])],
+        [helper.make_tensor_value_info("score", kinds.FLOAT, [None])],
+        [onnx.numpy_helper.from_array(np.array(1 / 5_000, np.float32), "w")],
+    )
+    content = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
+    assert from_onnx(content, problem).score(states) == pytest.approx(
+        states[:, 0] / 5_000, abs=1e-6
+    )
+
+
+def test_a_model_with_labels_only_is_refused(problem):
+    with pytest.raises(ModelError, match="no output of scores"):
+        from_onnx(linear(SPACE.one_hot_width, type_name="INT64", outputs="label"), problem)
+
+
+def test_bytes_that_are_no_onnx_are_refused(problem):
+    with pytest.raises(ModelRefused, match="cannot be read as ONNX"):
+        from_onnx(b"\x80\x04not a model", problem)
+
+
+def test_output_of_an_unknown_kind_is_refused(problem):
+    with pytest.raises(InvalidSetting, match="'output' must be one of logits, probabilities"):
+        from_onnx(b"", problem, output="labels")
+
+
+def test_it_travels_to_a_worker_process(pipeline, problem, states, tmp_path):
+    model = from_onnx(export_onnx(pipeline, problem, tmp_path / "m.onnx"), problem)
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.score(states), model.score(states))
+
+
+def test_exports_that_cannot_be_made(pipeline, problem, states, labels, tmp_path):
+    with pytest.raises(InvalidSetting, match=r"must end in .onnx \(got 'm.bin'\)"):
+        export_onnx(pipeline, problem, tmp_path / "m.bin")
+    with pytest.raises(ModelError, match="not fitted on a DataFrame"):
+        export_onnx(
+            LogisticRegression(max_iter=5_000).fit(states, labels), problem, tmp_path / "m.onnx"
+        )

@@ -1,0 +1,196 @@
+"""Fitted scikit-learn estimators of every sort give their own scores through the black box."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from pear.decision import from_sklearn
+from pear.errors import InvalidSetting, ModelError, ModelOutput
+from pear.problem import Feature, FeatureSpace, Goal
+
+from .conftest import SPACE, make_pipeline_for, make_problem
+
+NUMBERS = FeatureSpace(SPACE.features[:3])
+
+
+def test_a_pipeline_gets_the_table_it_was_fitted_on(pipeline, problem, states):
+    model = from_sklearn(pipeline, problem)
+    assert model.name == "LogisticRegression"
+    assert np.array_equal(model.score(states), pipeline.predict_proba(SPACE.frame(states))[:, 1])
+
+
+def test_a_model_that_knows_fewer_columns_gets_those(states, labels, problem):
+    frame = SPACE.frame(states)[["cards", "income"]]
+    fitted = LogisticRegression(max_iter=500).fit(frame, labels)
+    assert np.array_equal(
+        from_sklearn(fitted, problem).score(states), fitted.predict_proba(frame)[:, 1]
+    )
+
+
+def test_a_model_fitted_on_columns_the_problem_lacks_is_refused(states, labels, problem):
+    frame = SPACE.frame(states)[["income"]].assign(shoe_size=40)
+    with pytest.raises(ModelError, match="'shoe_size', which the problem does not have"):
+        from_sklearn(LogisticRegression().fit(frame, labels), problem)
+
+
+@pytest.mark.parametrize("inputs", ["auto", "one_hot"])
+def test_a_model_of_the_one_hot_encoding(states, labels, problem, inputs):
+    encoded = SPACE.one_hot(states)
+    fitted = RandomForestClassifier(5, random_state=0).fit(encoded, labels)
+    assert np.array_equal(
+        from_sklearn(fitted, problem, inputs=inputs).score(states),
+        fitted.predict_proba(encoded)[:, 1],
+    )
+
+
+def test_a_model_of_category_codes_must_be_asked_for(states, labels, problem):
+    fitted = DecisionTreeClassifier(random_state=0).fit(states, labels)
+    with pytest.raises(ModelError, match="job, city are categories"):
+        from_sklearn(fitted, problem)
+    model = from_sklearn(fitted, problem, inputs="codes")
+    assert np.array_equal(model.score(states), fitted.predict_proba(states)[:, 1])
+
+
+def test_a_model_of_plain_numbers(states, labels):
+    problem = make_problem(space=NUMBERS)
+    fitted = LogisticRegression(max_iter=500).fit(states[:, :3], labels)
+    assert np.array_equal(
+        from_sklearn(fitted, problem).score(states[:, :3]),
+        fitted.predict_proba(states[:, :3])[:, 1],
+    )
+
+
+def test_a_model_of_another_width_is_refused(states, labels, problem):
+    fitted = LogisticRegression(max_iter=500).fit(states[:, :4], labels)
+    with pytest.raises(ModelError, match="fitted on 4 columns without names; the problem has 5"):
+        from_sklearn(fitted, problem)
+
+
+def test_something_that_is_no_classifier_is_refused(problem):
+    with pytest.raises(ModelError, match="'OneHotEncoder' has none of predict_proba"):
+        from_sklearn(OneHotEncoder(), problem)
+
+
+def test_inputs_of_an_unknown_kind_are_refused(pipeline, problem):
+    with pytest.raises(InvalidSetting, match=r"'inputs' must be one of auto.*got 'rows'"):
+        from_sklearn(pipeline, problem, inputs="rows")
+
+
+def test_a_category_never_seen_in_training_names_model_and_row(states, labels):
+    known = states[states[:, 4] == 0]
+    encoder = make_pipeline_for(LogisticRegression(max_iter=500))
+    encoder.set_params(columntransformer__texts__categories="auto")
+    encoder.fit(SPACE.frame(known), labels[states[:, 4] == 0])
+    with pytest.raises(ModelOutput, match=r"'LogisticRegression' failed on row .*Trento"):
+        from_sklearn(encoder, make_problem())
+
+
+def test_several_classes_with_two_favourable(states):
+    grades = np.digitize(states[:, 0], [1_500, 3_500])
+    fitted = make_pipeline_for(LogisticRegression(max_iter=500)).fit(
+        SPACE.frame(states), np.array(["low", "middle", "high"])[grades]
+    )
+    model = from_sklearn(fitted, make_problem(Goal(favourable=("middle", "high"))))
+    low = list(fitted.classes_).index("low")
+    expected = 1 - fitted.predict_proba(SPACE.frame(states))[:, low]
+    assert model.score(states) == pytest.approx(expected)
+    with pytest.raises(ModelOutput, match="3 classes; say in the problem's goal"):
+        from_sklearn(fitted, make_problem())
+
+
+@pytest.mark.parametrize(("favourable", "rising"), [((), True), ((1,), True), ((0,), False)])
+def test_a_decision_function_becomes_a_score(states, labels, favourable, rising):
+    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
+    model = from_sklearn(fitted, make_problem(Goal(favourable=favourable)))
+    decided = fitted.predict(SPACE.one_hot(states)) == 1
+    assert np.array_equal(model.favourable(states), decided if rising else ~decided)
+
+
+def test_a_decision_function_without_the_favourable_class_is_refused(states, labels):
+    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
+    with pytest.raises(ModelError, match="no class 'gold'; its classes are 0, 1"):
+        from_sklearn(fitted, make_problem(Goal(favourable=("gold",))))
+
+
+def test_a_decision_function_of_several_classes_asks_for_calibration(states):
+    grades = np.digitize(states[:, 0], [1_500, 3_500])
+    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), grades)
+    with pytest.raises(ModelError, match="calibrate it"):
+        from_sklearn(fitted, make_problem(Goal(favourable=(2,))))
+
+
+class Rule:
+    """A model with nothing but predict."""
+
+    n_features_in_ = len(SPACE)
+
+    def predict(self, frame):
+        return np.where(frame.income > 2_500, "grant", "refuse")
+
+
+def test_a_model_that_only_predicts_scores_zero_or_one(states):
+    goal = Goal(favourable=("grant",))
+    model = from_sklearn(Rule(), make_problem(goal), inputs="frame")
+    assert np.array_equal(model.score(states), (states[:, 0] > 2_500).astype(float))
+
+
+def test_gradient_boosting_reads_categories_itself(states, labels, problem):
+    frame = SPACE.frame(states).astype(dict.fromkeys(("job", "city"), "category"))
+    fitted = HistGradientBoostingClassifier(max_iter=5).fit(frame, labels)
+    assert np.array_equal(
+        from_sklearn(fitted, problem).score(states), fitted.predict_proba(frame)[:, 1]
+    )
+
+
+def test_lightgbm_through_the_same_interface(states, labels, problem):
+    lightgbm = pytest.importorskip("lightgbm")
+    import pandas as pd
+
+    frame = SPACE.frame(states)
+    for name in ("job", "city"):
+        frame[name] = pd.Categorical(frame[name], categories=SPACE[name].categories)
+    fitted = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1).fit(frame, labels)
+    assert from_sklearn(fitted, problem).score(states) == pytest.approx(
+        fitted.predict_proba(frame)[:, 1]
+    )
+
+
+def test_xgboost_through_the_same_interface(states, labels, problem):
+    xgboost = pytest.importorskip("xgboost")
+    import pandas as pd
+
+    frame = SPACE.frame(states)
+    for name in ("job", "city"):
+        frame[name] = pd.Categorical(frame[name], categories=SPACE[name].categories)
+    fitted = xgboost.XGBClassifier(n_estimators=5, n_jobs=1, enable_categorical=True).fit(
+        frame, labels
+    )
+    assert from_sklearn(fitted, problem).score(states) == pytest.approx(
+        fitted.predict_proba(frame)[:, 1], abs=1e-6
+    )
+
+
+def test_it_travels_to_a_worker_process(pipeline, problem, states):
+    model = from_sklearn(pipeline, problem)
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.score(states), model.score(states))
+
+
+def test_a_wide_problem_without_names_still_uses_numbers():
+    space = FeatureSpace((Feature("a"), Feature("b")))
+    fitted = LogisticRegression().fit([[0, 0], [1, 1], [2, 0], [3, 1]], [0, 0, 1, 1])
+    model = from_sklearn(fitted, make_problem_of(space))
+    assert model.score(np.array([[1.5, 0.5]])) == pytest.approx([0.5], abs=0.2)
+
+
+def make_problem_of(space):
+    from pear.problem import Action, ActionSpace, CostGraph, Problem
+
+    actions = ActionSpace(space, (Action("more", space.names[0], "add", (1,)),))
+    return Problem(space, actions, CostGraph(space))
