@@ -23,16 +23,21 @@ DECIMALS = 7
 
 @dataclass(frozen=True)
 class Rows:
-    """n assignments: ``lanes`` ``(n,)``, ``options`` ``(n, K)``, ``bounds`` and ``steps`` ``(n,)``."""
+    """n assignments: ``lanes``, ``bounds`` and ``steps`` ``(n,)``; ``options`` one ``(n,)`` a level."""
 
     lanes: Indices
-    options: NDArray[np.int16]
+    options: tuple[NDArray[np.int16], ...]
     bounds: Floats
-    steps: Indices
+    steps: NDArray[np.int16]
 
-    def take(self, where: NDArray[np.generic]) -> Rows:
-        """Some of the rows."""
-        return Rows(self.lanes[where], self.options[where], self.bounds[where], self.steps[where])
+    def take(self, where: Indices) -> Rows:
+        """Some of the rows, by position."""
+        return Rows(
+            self.lanes.take(where),
+            tuple(column.take(where) for column in self.options),
+            self.bounds.take(where),
+            self.steps.take(where),
+        )
 
     def __len__(self) -> int:
         return len(self.lanes)
@@ -40,7 +45,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Shell:
-    """Assignments below a threshold; per lane whether some were cut off by it, or dropped by the cap."""
+    """Assignments below a threshold; per lane whether it cut some off, or the cap dropped it."""
 
     rows: Rows
     cut: NDArray[np.bool_]
@@ -58,22 +63,19 @@ def below(tables: Tables, lanes: Indices, thresholds: Floats, caps: Indices) -> 
     dropped = np.zeros(count, bool)
     rows = Rows(
         lanes=np.asarray(lanes, np.intp),
-        options=np.zeros((len(lanes), 0), np.int16),
+        options=(),
         bounds=np.zeros(len(lanes)),
-        steps=np.zeros(len(lanes), np.intp),
+        steps=np.zeros(len(lanes), np.int16),
     )
     for number, level in enumerate(tables.levels):
         rows = _extend(tables, number, level, rows, thresholds, cut)
-        sizes = np.bincount(rows.lanes, minlength=count)
-        over = sizes > caps
+        over = np.bincount(rows.lanes, minlength=count) > caps
         if over.any():
             dropped |= over
-            rows = rows.take(~over[rows.lanes])
-    changed = rows.steps > 0
-    rows = rows.take(changed)
-    return Shell(
-        Rows(rows.lanes, rows.options, np.round(rows.bounds, DECIMALS), rows.steps), cut, dropped
-    )
+            rows = rows.take(np.flatnonzero(~over[rows.lanes]))
+    rows = rows.take(np.flatnonzero(rows.steps))
+    rounded = Rows(rows.lanes, rows.options, np.round(rows.bounds, DECIMALS), rows.steps)
+    return Shell(rounded, cut, dropped)
 
 
 def _extend(
@@ -85,78 +87,81 @@ def _extend(
     cut: NDArray[np.bool_],
 ) -> Rows:
     floor = tables.problem.costs.least
-    room = thresholds[rows.lanes] - tables.rest[number + 1][rows.lanes] - rows.bounds
-    parents_add = level.base[rows.lanes]
-    for parent, delta in level.parents:
-        parents_add = parents_add + delta[rows.lanes, :, rows.options[:, parent]]
-    mean_add = parents_add.mean(axis=1)
-    keep = room > 0
-    _mark(cut, rows.lanes[~keep])
-    kept = rows.take(keep)
-    unchanged = np.zeros((len(kept), 1), np.int16)
-    parts = [Rows(kept.lanes, np.hstack([kept.options, unchanged]), kept.bounds, kept.steps)]
+    room = (thresholds - tables.rest[number + 1])[rows.lanes] - rows.bounds
+    mean_add = level.mean_base[rows.lanes]
+    for parent, mean_delta in level.mean_parents:
+        mean_add = mean_add + mean_delta[rows.lanes, rows.options[parent]]
+    kept = rows
+    if floor <= 0 and (room <= 0).any():
+        cut[rows.lanes[room <= 0]] = True
+        kept = rows.take(np.flatnonzero(room > 0))
+    parts = [
+        Rows(kept.lanes, (*kept.options, np.zeros(len(kept), np.int16)), kept.bounds, kept.steps)
+    ]
+    full = tables.max_steps[rows.lanes]
     for group in level.groups:
-        able = np.flatnonzero(rows.steps + group.links <= tables.max_steps[rows.lanes])
-        if not len(able):
-            continue
-        parts.append(
-            _extend_group(
-                level,
-                group,
-                rows.take(able),
-                room[able],
-                parents_add[able],
-                mean_add[able],
-                floor,
-                cut,
-            )
-        )
+        limit = room - group.links * mean_add
+        impossible = rows.steps + group.links > full
+        limit[impossible] = -np.inf
+        if np.isfinite(floor):
+            limit[group.links * floor >= room] = -np.inf
+        counts = count_below(group.own, rows.lanes, limit)
+        cut[rows.lanes[(counts < group.sizes[rows.lanes]) & ~impossible]] = True
+        parts.append(_children(level, group, rows, counts, room, mean_add, floor, cut))
+    if len(parts) == 1:
+        return parts[0]
     return Rows(
         np.concatenate([part.lanes for part in parts]),
-        np.concatenate([part.options for part in parts]),
+        tuple(np.concatenate(column) for column in zip(*(p.options for p in parts), strict=True)),
         np.concatenate([part.bounds for part in parts]),
         np.concatenate([part.steps for part in parts]),
     )
 
 
-def _extend_group(
+def _children(
     level: Level,
     group: Group,
     rows: Rows,
+    counts: Indices,
     room: Floats,
-    parents_add: Floats,
     mean_add: Floats,
     floor: float,
     cut: NDArray[np.bool_],
 ) -> Rows:
-    limit = room - group.links * mean_add
-    if np.isfinite(floor):
-        limit = np.where(group.links * floor < room, limit, -np.inf)
-    counts = count_below(group.own, rows.lanes, limit)
-    total = np.isfinite(group.own).sum(axis=1)[rows.lanes]
-    _mark(cut, rows.lanes[counts < total])
+    """The rows extended by their cheapest ``counts`` options of a group."""
     parent = np.repeat(np.arange(len(rows)), counts)
     place = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
-    lanes = rows.lanes[parent]
+    extended = rows.take(parent)
+    lanes = extended.lanes
     options = group.options[lanes, place]
-    if parents_add.shape[1] == 1:
+    if level.own.shape[1] == 1:
         cost = group.own[lanes, place] + group.links * mean_add[parent]
-        cost = np.maximum(cost, group.links * floor)
+        inside = None
     else:
-        linear = level.own[lanes, :, options] + group.links * parents_add[parent]
-        cost = np.maximum(linear, group.links * floor).mean(axis=1)
-    bounds = rows.bounds[parent] + cost
-    extended = Rows(
+        linear = level.own[lanes, :, options] + group.links * _parents_add(level, extended)
+        if np.isfinite(floor):
+            np.maximum(linear, group.links * floor, out=linear)
+        cost = linear.mean(axis=1)
+        inside = cost < room[parent]
+    cost = np.maximum(cost, group.links * floor)
+    children = Rows(
         lanes,
-        np.hstack([rows.options[parent], options[:, None].astype(np.int16)]),
-        bounds,
-        rows.steps[parent] + group.links,
+        (*extended.options, options.astype(np.int16)),
+        extended.bounds + cost,
+        (extended.steps + group.links).astype(np.int16),
     )
-    inside = cost < room[parent]
-    if inside.all():
-        return extended
-    _mark(cut, lanes[~inside])
-    return extended.take(inside)
+    if inside is None or inside.all():
+        return children
+    cut[lanes[~inside]] = True
+    return children.take(np.flatnonzero(inside))
+
+
+def _parents_add(level: Level, rows: Rows) -> Floats:
+    """What parents add to one change under each sample, shape ``(n, S)``."""
+    add = level.base[rows.lanes]
+    for parent, delta in level.parents:
+        add = add + delta[rows.lanes, :, rows.options[parent]]
+    return add
 
 
 def count_below(ordered: Floats, lanes: Indices, limits: Floats) -> Indices:
@@ -172,7 +177,3 @@ def count_below(ordered: Floats, lanes: Indices, limits: Floats) -> Indices:
         low = np.where(less, middle + 1, low)
         high = np.where(less | (low >= high), high, middle)
     return low
-
-
-def _mark(flags: NDArray[np.bool_], lanes: Indices) -> None:
-    flags[lanes] = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,23 +15,28 @@ Keys = NDArray[np.generic]
 LARGEST_WORD = 2**62
 
 
-def assignment_keys(tables: Tables, lane: int, options: NDArray[np.int16]) -> Keys:
-    """Keys of assignments ``(n, K)`` of one lane; equal keys mean equal states."""
-    words: list[NDArray[np.int64]] = [np.zeros(len(options), np.int64)]
+def assignment_keys(tables: Tables, lanes: Indices, options: Sequence[NDArray[np.int16]]) -> Keys:
+    """Keys of n assignments; within a group of lanes equal keys mean equal states."""
+    words: list[NDArray[np.int64]] = [np.zeros(len(lanes), np.int64)]
     room = 1
-    for number, level in enumerate(tables.levels):
+    for level, chosen in zip(tables.levels, options, strict=True):
         size = level.value_ids.shape[1] + 1
         if room * size > LARGEST_WORD:
-            words.append(np.zeros(len(options), np.int64))
+            words.append(np.zeros(len(lanes), np.int64))
             room = 1
-        words[-1] = words[-1] * size + level.value_ids[lane, options[:, number]]
+        words[-1] = words[-1] * size + level.value_ids[lanes, chosen]
         room *= size
     if len(words) == 1:
         return words[0]
-    keys = np.empty(len(options), dtype=[(f"word{i}", np.int64) for i in range(len(words))])
+    keys = np.empty(len(lanes), dtype=[(f"word{i}", np.int64) for i in range(len(words))])
     for i, word in enumerate(words):
         keys[f"word{i}"] = word
     return keys
+
+
+def key_words(keys: Keys) -> list[Keys]:
+    """The integers a key is made of, the most significant first."""
+    return [keys[name] for name in keys.dtype.names] if keys.dtype.names else [keys]
 
 
 class KnownScores:

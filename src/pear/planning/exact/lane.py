@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.planning.exact.assignments import DECIMALS, Rows
-from pear.planning.exact.options import Tables
+from pear.planning.exact.options import Floats, Tables
 
 HALF_STEP = 0.5 * 10.0**-DECIMALS
 EQUAL = 4 * HALF_STEP
 """Costs closer than this are the same cost."""
-GROWTH = 6.0
+GROWTH = 4.0
 """A new shell aims at this many times the assignments of the last one."""
 
 
@@ -109,23 +109,20 @@ class Lane:
     def upper_bound(self) -> float:
         return np.inf if self.incumbent is None else self.incumbent.cost
 
-    def first_threshold(self, tables: Tables) -> None:
-        """Start with the cheaper quarter of the single changes."""
-        least = tables.problem.costs.least
-        costs = []
-        for level in tables.levels:
-            own = level.own[self.number] + level.base[self.number][:, None]
-            cost = np.maximum(own, least).mean(axis=0)
-            costs.append(cost[level.valid[self.number] & (level.links[self.number] == 1)])
-        singles = np.sort(np.concatenate(costs)) if costs else np.zeros(0)
-        if not len(singles):
+    def begin(self, singles: Floats, least: float) -> None:
+        """Start with the cheaper quarter of the single changes.
+
+        ``singles`` are their costs, sorted, with infinities last; ``least`` is the least any
+        plan can cost.
+        """
+        count = int(np.searchsorted(singles, np.inf))
+        if not count:
             self.exhausted = True
             return
-        self._threshold = float(singles[len(singles) // 4])
-        spread = float(singles[-1] - singles[0])
-        self._step = max(spread / 8, abs(self._threshold) / 8, 1e-3)
-        self._least = float(tables.rest[0, self.number])
-        self._threshold += self._step / 8 + self._least
+        first = float(singles[count // 4])
+        self._step = max(float(singles[count - 1] - singles[0]) / 8, abs(first) / 8, 1e-3)
+        self._least = least
+        self._threshold = first + self._step / 8 + least
 
     def next_threshold(self) -> float:
         """Where the next shell ends; never beyond the incumbent."""
@@ -145,7 +142,7 @@ class Lane:
     def receive(
         self, rows: Rows, keys: NDArray[np.generic], *, threshold: float, cut: bool, dropped: bool
     ) -> None:
-        """Take a shell: assignments below ``threshold``, those scored before left out."""
+        """Take a shell: assignments below ``threshold``, sorted; those scored before are passed."""
         if dropped:
             if self._narrow:
                 self.stop()
@@ -153,12 +150,11 @@ class Lane:
             self._step = (min(self._threshold, threshold) - proven) / 4
             self._threshold = proven + self._step
             return
-        fresh = rows.bounds > self.complete  # bounds are rounded, thresholds lie between
-        rows, keys = rows.take(fresh), keys[fresh]
-        order = np.lexsort((*_words(keys)[::-1], rows.steps, rows.bounds))
-        self._rows, self._keys, self._at = rows.take(order), keys[order], 0
+        # Bounds are rounded and sorted; thresholds lie between two rounded values.
+        first = int(np.searchsorted(rows.bounds, self.complete, side="right"))
+        self._rows, self._keys, self._at = rows, keys, first
         self.complete, self.exhausted = threshold, not cut
-        self._grow(len(fresh))
+        self._grow(len(rows))
 
     def _grow(self, count: int) -> None:
         last = self._history[-1] if self._history else None
@@ -194,11 +190,7 @@ class Lane:
         self.rounds += 1
 
 
-_EMPTY = Rows(np.zeros(0, np.intp), np.zeros((0, 0), np.int16), np.zeros(0), np.zeros(0, np.intp))
-
-
-def _words(keys: NDArray[np.generic]) -> list[NDArray[np.generic]]:
-    return [keys[name] for name in keys.dtype.names] if keys.dtype.names else [keys]
+_EMPTY = Rows(np.zeros(0, np.intp), (), np.zeros(0), np.zeros(0, np.int16))
 
 
 def _key_less(first: Any, second: Any) -> bool:
@@ -209,3 +201,13 @@ def _key_less(first: Any, second: Any) -> bool:
     first = first.item() if isinstance(first, np.generic) else first
     second = second.item() if isinstance(second, np.generic) else second
     return bool(first < second)
+
+
+def single_changes(tables: Tables) -> Floats:
+    """Costs of all single changes of each lane, sorted, infinite where not legal, ``(N, M)``."""
+    least = tables.problem.costs.least
+    costs = [np.full((len(tables.starts), 1), np.inf)]
+    for level in tables.levels:
+        cost = np.maximum(level.own + level.base[:, :, None], least).mean(axis=1)
+        costs.append(np.where(level.valid & (level.links == 1), cost, np.inf))
+    return np.sort(np.concatenate(costs, axis=1), axis=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,16 @@ class Level:
     groups: tuple[Group, ...] = ()
     """The options in order of their own cost, by number of changes."""
 
+    @cached_property
+    def mean_base(self) -> Floats:
+        """``base`` averaged over samples, shape ``(N,)``."""
+        return np.asarray(self.base.mean(axis=1))
+
+    @cached_property
+    def mean_parents(self) -> tuple[tuple[int, Floats], ...]:
+        """``parents`` averaged over samples, ``(N, V' + 1)`` each."""
+        return tuple((number, delta.mean(axis=1)) for number, delta in self.parents)
+
 
 @dataclass(frozen=True)
 class Group:
@@ -57,11 +68,16 @@ class Group:
     links: int
     options: Indices
     own: Floats
+    sizes: Indices
+    """How many options each lane has here, shape ``(N,)``."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """All levels for N lanes; ``starts`` ``(N, d)``, ``weights`` ``(N, S, p)``, ``max_steps`` ``(N,)``."""
+    """All levels for N lanes.
+
+    ``starts`` ``(N, d)``, ``weights`` ``(N, S, p)``, ``max_steps`` ``(N,)``.
+    """
 
     problem: Problem
     starts: Floats
@@ -73,11 +89,11 @@ class Tables:
     """The least that levels from i on can add, shape ``(K + 1, N)``; 0 with a positive floor."""
     max_changes: int = 1
 
-    def states(self, lanes: Indices, options: Indices) -> Floats:
-        """States that rows of options ``(n, K)`` lead to, shape ``(n, d)``."""
+    def states(self, lanes: Indices, options: Sequence[NDArray[np.int16]]) -> Floats:
+        """States that n rows of options, ``(n,)`` for each level, lead to, shape ``(n, d)``."""
         states = self.starts[lanes].copy()
-        for number, level in enumerate(self.levels):
-            states[:, level.column] = level.values[lanes, options[:, number]]
+        for level, chosen in zip(self.levels, options, strict=True):
+            states[:, level.column] = level.values[lanes, chosen]
         return states
 
 
@@ -201,7 +217,8 @@ def _groups(level: Level) -> tuple[Group, ...]:
         width = int(np.isfinite(own).sum(axis=1).max(initial=0))
         if width:
             order = np.argsort(own, axis=1, kind="stable")[:, :width]
-            groups.append(Group(links, order, np.take_along_axis(own, order, axis=1)))
+            ordered = np.take_along_axis(own, order, axis=1)
+            groups.append(Group(links, order, ordered, np.isfinite(ordered).sum(axis=1)))
     return tuple(groups)
 
 

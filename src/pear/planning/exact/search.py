@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pear.planning.exact.assignments import Rows, below
 from pear.planning.exact.beam import beam_moves
-from pear.planning.exact.known import KnownScores, assignment_keys
-from pear.planning.exact.lane import Incumbent, Lane
+from pear.planning.exact.known import KnownScores, assignment_keys, key_words
+from pear.planning.exact.lane import Incumbent, Lane, single_changes
 from pear.planning.exact.options import Floats, Indices, Tables
 from pear.planning.exact.order import best_orders
 from pear.planning.exact.sequences import Target, best_sequence
@@ -79,11 +79,12 @@ class Search:
         self.lanes = [Lane(number) for number in range(count)]
         firsts = np.array([members[0] for members in self._members])
         scores = yield from self._ask(self.tables.starts[firsts], np.arange(n_groups))
+        singles = single_changes(self.tables)
         for lane in self.lanes:
             lane.start_score = float(scores[self.groups[lane.number]])
             if lane.start_score > self.bars[lane.number]:
                 lane.decide(Incumbent(0.0, 0, -1, (), lane.start_score))
-            lane.first_threshold(self.tables)
+            lane.begin(singles[lane.number], float(self.tables.rest[0, lane.number]))
         while True:
             open_lanes = [lane for lane in self.lanes if not lane.decided]
             if not open_lanes:
@@ -110,13 +111,15 @@ class Search:
             caps[lane.number] = lane.cap(self.max_rows)
         shell = below(self.tables, numbers, thresholds, caps)
         rows = self._without_impossible(shell.rows)
-        order = np.argsort(rows.lanes, kind="stable")
-        ends = np.searchsorted(rows.lanes[order], np.r_[numbers, numbers + 1])
+        keys = assignment_keys(self.tables, rows.lanes, rows.options)
+        order = np.lexsort((*key_words(keys)[::-1], rows.steps, rows.bounds, rows.lanes))
+        rows, keys = rows.take(order), keys[order]
+        ends = np.searchsorted(rows.lanes, np.r_[numbers, numbers + 1])
         for i, lane in enumerate(lanes):
-            mine = rows.take(order[ends[i] : ends[i + len(lanes)]])
+            mine = np.arange(ends[i], ends[i + len(lanes)])
             lane.receive(
-                mine,
-                assignment_keys(self.tables, lane.number, mine.options),
+                rows.take(mine),
+                keys[mine],
                 threshold=float(thresholds[lane.number]),
                 cut=bool(shell.cut[lane.number]),
                 dropped=bool(shell.dropped[lane.number]),
@@ -132,13 +135,13 @@ class Search:
         level_of = {level.column: i for i, level in enumerate(self.tables.levels)}
         for action, column, requirement in actions.requirement_tables:
             changed = level_of[actions.space.index(actions.actions[action].feature)]
-            moves = self.tables.levels[changed].moves[rows.lanes, rows.options[:, changed]]
+            moves = self.tables.levels[changed].moves[rows.lanes, rows.options[changed]]
             uses = (moves >= 0) & (actions.action_of[moves] == action)
             before = self.tables.starts[rows.lanes, column]
             met = actions.requirement_met(column, requirement, before)
             met |= actions.requirement_met(column, requirement, states[:, column])
             fine &= ~uses | met
-        return rows.take(fine)
+        return rows.take(np.flatnonzero(fine))
 
     def _score_round(self, lanes: list[Lane]) -> Generator[Floats, Floats, None]:
         batches: list[tuple[Lane, Rows, NDArray[np.generic]]] = []
@@ -191,7 +194,10 @@ class Search:
                 bounds = np.concatenate([rows.bounds for _, rows, _ in members])
                 first = first[np.argsort(bounds[first], kind="stable")][:left]
                 lanes = np.concatenate([rows.lanes for _, rows, _ in members])[first]
-                options = np.concatenate([rows.options for _, rows, _ in members])[first]
+                options = [
+                    np.concatenate(column)[first]
+                    for column in zip(*(rows.options for _, rows, _ in members), strict=True)
+                ]
                 fresh = self.tables.states(lanes, options)
                 self._fresh.append((known, keys[first], slice(total, total + len(first))))
                 plan.extend(np.zeros(0, np.intp) for _ in members)
@@ -221,7 +227,8 @@ class Search:
         for i in np.flatnonzero(scores > self.bars[lane.number]):
             if not lane.improves(rows.bounds[i], rows.steps[i], keys[i]):
                 break
-            self._offer(lane, rows.options[i], int(rows.steps[i]), keys[i], float(scores[i]))
+            options = np.array([column[i] for column in rows.options])
+            self._offer(lane, options, int(rows.steps[i]), keys[i], float(scores[i]))
 
     def _offer(
         self, lane: Lane, options: NDArray[np.int16], steps: int, key: object, score: float
