@@ -1,0 +1,196 @@
+"""How is a whole table of people planned: streamed, resumable, the same on any machine?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pear.errors import InvalidData, InvalidSetting
+from pear.parallel import run_tasks
+from pear.portfolio.journal import Journal
+from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
+from pear.portfolio.people import id_column
+from pear.portfolio.tables import Chunk, Source, open_table, require_columns
+from pear.portfolio.weights import Weights, together, weights_table
+from pear.portfolio.worker import Model, Search, load_black_box, plan_chunk, prepare
+from pear.problem import Problem
+
+CHUNK = 1_000
+"""Rows of a chunk: what is lost at most when a run is killed, and what a worker gets at a time."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A finished run, in numbers.
+
+    ``rows`` were read; ``people`` of them understood, of whom ``refused`` were refused by the
+    model and ``planned`` of those have a plan; ``bad`` rows stand in ``bad_file``, if any.
+    ``resumed`` rows had been done by an earlier, unfinished run.
+    """
+
+    rows: int
+    people: int
+    refused: int
+    planned: int
+    bad: int
+    resumed: int
+    output: Path
+    bad_file: Path | None
+
+    def words(self) -> str:
+        """The summary as sentences."""
+        text = (
+            f"{self.rows:,} rows: {self.people - self.refused:,} approved already, "
+            f"{self.refused:,} refused, {self.planned:,} of them with a plan. "
+            f"Plans are in {self.output}."
+        )
+        if self.resumed:
+            text += f" {self.resumed:,} rows were done before."
+        if self.bad_file is not None:
+            text += f" {self.bad:,} rows could not be used: see {self.bad_file}."
+        return text
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: ``done`` of about ``rows`` rows, ``resumed`` of them by an earlier run."""
+
+    done: int
+    rows: int
+    resumed: int
+    planned: int
+    bad: int
+
+
+def plan_portfolio(
+    problem: Problem,
+    model: Model,
+    people: str | Path,
+    output: str | Path,
+    weights: Weights | str | Path,
+    *,
+    id_name: str | None = None,
+    search: Search = Search(),
+    chunk: int = CHUNK,
+    workers: int | None = None,
+    cluster: str | None = None,
+    restart: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """A certified plan for every refused person of a table, written to ``output``.
+
+    Parameters
+    ----------
+    model
+        A black box that can be pickled, or a :class:`ModelPlace`; each worker has its own.
+    people, output
+        CSV or Parquet files, or folders of them. Rows that cannot be used go to a CSV beside
+        the output, ``….bad.csv``, with their number and the reason.
+    weights
+        :class:`Everyone`, or a table with a row of weights per person in the same order.
+    chunk
+        Rows that are done at a time; plans do not depend on the number of workers.
+    restart
+        Discard an unfinished run, and an output that is there already.
+    """
+    if chunk < 1:
+        raise InvalidSetting(f"'chunk' must be at least 1 row (got {chunk!r})")
+    target = Path(output)
+    check_output(target)
+    if target.exists() and not restart:
+        raise InvalidSetting(f"'{target}' exists already; use --restart to replace it")
+    source = open_table(people)
+    require_columns(source, problem.space)
+    if not source.rows:
+        raise InvalidData(f"'{source.path}' has columns but no rows; nothing to plan")
+    name = id_column(source, problem, id_name)
+    given: Weights = (
+        weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
+    )
+    journal = Journal(
+        beside(target, ".parts"),
+        {
+            "people": source.digest,
+            "weights": given.digest,
+            "problem": problem.fingerprint,
+            "model": load_black_box(model, problem).fingerprint,
+            "search": asdict(search),
+            "id column": name,
+            "chunk size": chunk,
+        },
+    )
+    journal.begin(restart)
+    try:
+        resumed = journal.total("rows")
+        initargs = (problem, model, search, name)
+        order = _run(journal, source, given, initargs, chunk, workers, cluster, progress)
+        return _finish(journal, order, target, resumed)
+    finally:
+        journal.close()
+
+
+def _run(
+    journal: Journal,
+    source: Source,
+    weights: Weights,
+    initargs: tuple[Any, ...],
+    size: int,
+    workers: int | None,
+    cluster: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> list[int]:
+    """Do the chunks that are not done yet; the numbers of all chunks, in order."""
+    sizes: dict[int, int] = {}
+    order: list[int] = []
+    resumed = journal.total("rows")
+
+    def tasks() -> Iterator[tuple[Chunk, Any]]:
+        for piece, own in together(source.chunks(size), weights.chunks(size)):
+            order.append(piece.number)
+            if piece.number not in journal.done:
+                sizes[piece.number] = piece.size
+                yield piece, own
+
+    def report() -> None:
+        if progress is not None:
+            done = journal.total("rows")
+            planned, bad = journal.total("planned"), journal.total("bad")
+            progress(Progress(done, max(source.rows, done), resumed, planned, bad))
+
+    report()
+    for _, result in run_tasks(
+        plan_chunk,
+        tasks(),
+        workers=workers,
+        cluster=cluster,
+        initializer=prepare,
+        initargs=initargs,
+    ):
+        journal.add(result, sizes.pop(result.chunk))
+        report()
+    return order
+
+
+def _finish(journal: Journal, chunks: list[int], target: Path, resumed: int) -> Summary:
+    bad_file = beside(target, ".bad.csv")
+    bad_file.unlink(missing_ok=True)
+    if journal.total("bad"):
+        parts = [journal.bad(number) for number in chunks if journal.done[number]["bad"]]
+        assemble(parts, bad_file, BAD_SCHEMA)
+    assemble([journal.plans(number) for number in chunks], target, SCHEMA)
+    counts = {key: journal.total(key) for key in ("rows", "people", "refused", "planned", "bad")}
+    journal.end()
+    return Summary(
+        **counts, resumed=resumed, output=target, bad_file=bad_file if counts["bad"] else None
+    )
+
+
+def beside(output: Path, ending: str) -> Path:
+    """A path beside the output: ``plans.parquet`` and ``.bad.csv`` give ``plans.bad.csv``.
+
+    >>> beside(Path("plans.parquet"), ".bad.csv").name, beside(Path("plans"), ".parts").name
+    ('plans.bad.csv', 'plans.parts')
+    """
+    return output.with_name(output.stem + ending)

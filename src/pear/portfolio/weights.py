@@ -1,0 +1,146 @@
+"""What does each person of a portfolio find costly?
+
+Three answers: what the prior says of everybody, a table with one row of weights per person in
+the order of the people, or what a conversation taught about some of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.errors import InvalidData
+from pear.portfolio.tables import Chunk, Source, open_table
+from pear.problem import Problem
+
+PREFIX = "w:"
+"""Weight columns may carry it, to tell them from the features of the same name."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """The same weights ``(p,)`` for everybody, and others for the ids in ``learned``."""
+
+    weights: Floats
+    learned: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Hash of all the numbers."""
+        content = hashlib.sha256(np.asarray(self.weights, float).tobytes())
+        for name in sorted(self.learned):
+            content.update(name.encode())
+            content.update(np.asarray(self.learned[name], float).tobytes())
+        return content.hexdigest()
+
+    def chunks(self, size: int) -> Iterator[Everyone]:
+        """The same for every chunk."""
+        while True:
+            yield self
+
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> tuple[Floats, dict[int, str]]:
+        """Weights ``(n, p)`` of these people, and reasons against some of them: none."""
+        return np.array([self.learned.get(name, self.weights) for name in ids]).reshape(
+            len(ids), len(self.weights)
+        ), {}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One row of weights per person, in the same order as the people."""
+
+    source: Source
+    columns: tuple[str, ...]
+    id_name: str | None
+
+    @property
+    def digest(self) -> str:
+        """Hash of the table's content."""
+        return self.source.digest
+
+    def chunks(self, size: int) -> Iterator[TableChunk]:
+        """Chunks that go with the chunks of the people."""
+        for chunk in self.source.chunks(size):
+            yield TableChunk(chunk, self.columns, self.id_name)
+
+
+@dataclass(frozen=True)
+class TableChunk:
+    """Weights of the people of one chunk, as they stand in the table."""
+
+    chunk: Chunk
+    columns: tuple[str, ...]
+    id_name: str | None
+
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> tuple[Floats, dict[int, str]]:
+        """Weights ``(n, p)`` of these people, and by position why some have none."""
+        known = {int(row): i for i, row in enumerate(self.chunk.frame.index)}
+        cells = self.chunk.frame[list(self.columns)].to_numpy(dtype=object)
+        names = self.chunk.frame[self.id_name].tolist() if self.id_name else None
+        weights = np.zeros((len(rows), len(self.columns)))
+        reasons: dict[int, str] = {}
+        for position, row in enumerate(rows.tolist()):
+            place = known.get(row)
+            if place is None:
+                reasons[position] = f"no weights: {self.chunk.broken.get(row, 'the table ended')}"
+            elif names is not None and str(names[place]) != ids[position]:
+                reasons[position] = (
+                    f"row {row} of the weights is of '{names[place]}', not of '{ids[position]}'; "
+                    "put both tables in the same order"
+                )
+            else:
+                try:
+                    weights[position] = [_number(cell) for cell in cells[place]]
+                except (TypeError, ValueError):
+                    reasons[position] = (
+                        f"the weights must be finite numbers (got {list(cells[place])!r})"
+                    )
+        return weights, reasons
+
+
+Weights = Everyone | Table
+
+
+def _number(cell: Any) -> float:
+    value = float(cell)
+    if not np.isfinite(value):
+        raise ValueError
+    return value
+
+
+def weights_table(path: str | Path, problem: Problem, id_name: str | None = None) -> Table:
+    """The weights at a path: columns named as the problem's weights, with or without ``w:``."""
+    source = open_table(path)
+    prefixed = all(PREFIX + name in source.columns for name in problem.weight_names)
+    columns = tuple(PREFIX + name if prefixed else name for name in problem.weight_names)
+    absent = [name for name in columns if name not in source.columns]
+    if absent:
+        raise InvalidData(
+            f"'{path}' lacks the weights {', '.join(absent)}; its columns must be the weights "
+            f"{', '.join(problem.weight_names)}, one row per person"
+        )
+    name = id_name if id_name in source.columns else None
+    return Table(source, columns, name)
+
+
+def together(people: Iterator[Chunk], weights: Iterator[Any]) -> Iterator[tuple[Chunk, Any]]:
+    """Chunks of people with their weights; weights of fewer or more people are refused."""
+    for chunk, own in zip_longest(people, weights):
+        if isinstance(own, Everyone):
+            if chunk is None:
+                return
+        elif chunk is None or own is None or chunk.size != own.chunk.size:
+            raise InvalidData(
+                "the weights must have one row per person, in the same order; "
+                f"the tables differ in length after row {chunk.first if chunk else own.chunk.first}"
+            )
+        yield chunk, own

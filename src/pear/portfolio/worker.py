@@ -1,0 +1,139 @@
+"""What does one worker do with one chunk of people?
+
+A worker loads the model once. Everybody of a chunk is planned in lockstep by the exact
+planner, so that the states of many people go to the model in one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting, ModelOutput
+from pear.planning.exact import ExactPlanner
+from pear.portfolio.output import bad_table, plans_table
+from pear.portfolio.people import People, read_people
+from pear.portfolio.tables import Chunk
+from pear.problem import Plan, Problem
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """A model to be loaded where it is used: a file or an address, not the model itself."""
+
+    place: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, problem: Problem) -> BlackBox:
+        """The model, loaded now."""
+        from pear.decision.adapters import load_model
+
+        return load_model(self.place, problem, **self.options)
+
+
+Model = BlackBox | ModelPlace
+
+
+@dataclass(frozen=True)
+class Search:
+    """How plans are searched: the settings of :class:`ExactPlanner`.
+
+    ``together`` people are searched in lockstep.
+    """
+
+    max_length: int | None = None
+    max_rows: int = 200_000
+    max_changes_per_feature: int = 1
+    together: int = 256
+
+    def __post_init__(self) -> None:
+        if self.together < 1:
+            raise InvalidSetting(f"'together' must be at least 1 (got {self.together!r})")
+
+    def planner(self, problem: Problem, black_box: BlackBox) -> ExactPlanner:
+        """The planner with these settings."""
+        return ExactPlanner(
+            problem,
+            black_box,
+            max_length=self.max_length,
+            max_rows=self.max_rows,
+            max_changes_per_feature=self.max_changes_per_feature,
+        )
+
+
+def load_black_box(model: Model, problem: Problem) -> BlackBox:
+    """The model itself, loaded if it is only named."""
+    return model.load(problem) if isinstance(model, ModelPlace) else model
+
+
+@dataclass(frozen=True)
+class Result:
+    """One chunk, done: its plans and its bad rows as Arrow tables."""
+
+    chunk: int
+    plans: Any
+    bad: Any
+    people: int
+    refused: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class _Workplace:
+    planner: ExactPlanner
+    id_name: str | None
+    together: int
+
+
+_workplace: _Workplace | None = None
+
+
+def prepare(problem: Problem, model: Model, search: Search, id_name: str | None) -> None:
+    """Run once in every worker: load the model, build the planner."""
+    global _workplace
+    planner = search.planner(problem, load_black_box(model, problem))
+    _workplace = _Workplace(planner, id_name, search.together)
+
+
+def plan_chunk(task: tuple[Chunk, Any]) -> Result:
+    """Plans for the people of a chunk; rows that cannot be planned are listed with the reason."""
+    if _workplace is None:
+        raise InvalidSetting("a worker must be prepared before it plans; call prepare(...) first")
+    chunk, weights_of = task
+    planner = _workplace.planner
+    people = read_people(chunk, planner.problem, _workplace.id_name)
+    weights, without = weights_of.of(people.rows, people.ids)
+    bad = [*people.bad, *((int(people.rows[i]), people.ids[i], why) for i, why in without.items())]
+    usable = np.array([i for i in range(len(people)) if i not in without], np.intp)
+    plans: list[Plan] = []
+    kept: list[int] = []
+    for first in range(0, len(usable), _workplace.together):
+        these = usable[first : first + _workplace.together]
+        found, failed = _plan(planner, people, weights, these)
+        plans += [found[i] for i in found]
+        kept += list(found)
+        bad += failed
+    table = plans_table(people, weights, plans, kept)
+    refused = sum(1 for plan in plans if plan.steps or not plan.success)
+    planned = sum(1 for plan in plans if plan.steps)
+    return Result(chunk.number, table, bad_table(bad), len(plans), refused, planned)
+
+
+def _plan(
+    planner: ExactPlanner, people: People, weights: Any, these: Any
+) -> tuple[dict[int, Plan], list[tuple[int, str, str]]]:
+    """Plans by position. Where the model fails on somebody, the others are planned alone."""
+    try:
+        plans = planner.plan_many(people.states[these], weights[these])
+        return dict(zip(these.tolist(), plans, strict=True)), []
+    except ModelOutput as error:
+        if len(these) == 1:
+            [only] = these.tolist()
+            return {}, [(int(people.rows[only]), people.ids[only], str(error))]
+    middle = len(these) // 2
+    left, bad_left = _plan(planner, people, weights, these[:middle])
+    right, bad_right = _plan(planner, people, weights, these[middle:])
+    return {**left, **right}, bad_left + bad_right

@@ -1,0 +1,314 @@
+"""Whole portfolios: the same plans whatever the files, the workers and the accidents."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pear.errors import EndpointFailed, InvalidData, InvalidSetting
+from pear.planning.exact import ExactPlanner
+from pear.portfolio import Everyone, Search, plan_portfolio
+from pear.portfolio import run as portfolio_run
+from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
+
+EVERYONE = Everyone(WEIGHTS)
+
+
+def plan(source, output, *, model=None, weights=EVERYONE, workers=1, chunk=16, **settings):
+    return plan_portfolio(
+        PROBLEM,
+        model or black_box(),
+        source,
+        output,
+        weights,
+        workers=workers,
+        chunk=chunk,
+        **settings,
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(people(), tmp_path / "people.parquet")
+
+
+def test_batch_and_one_by_one_give_the_same_plans(tmp_path, table):
+    summary = plan(table, tmp_path / "plans.parquet")
+    written = pd.read_parquet(tmp_path / "plans.parquet")
+    planner = ExactPlanner(PROBLEM, black_box())
+    assert written["row"].tolist() == list(range(60))
+    assert 0 < summary.planned <= summary.refused < summary.people == summary.rows == 60
+    for record, row in zip(
+        people().drop(columns="id").to_dict("records"), written.itertuples(), strict=True
+    ):
+        alone = planner.plan(PROBLEM.state(record), WEIGHTS)
+        assert row.verdict == alone.certificate.verdict
+        assert row.decision == ("approved" if alone.success and not alone.steps else "refused")
+        assert row.rows_asked == alone.certificate.rows
+        assert json.loads(row.start) == dict(alone.start)
+        steps = json.loads(row.steps)
+        assert [(s["action"], s["after"]) for s in steps] == [
+            (s.action, s.after) for s in alone.steps
+        ]
+        if alone.success:
+            assert row.cost == pytest.approx(alone.cost, abs=1e-9)
+            assert row.final_score == pytest.approx(alone.score, abs=1e-9)
+            assert row.lower_bound == pytest.approx(alone.certificate.lower_bound, abs=1e-9)
+        else:
+            assert np.isnan(row.cost)
+            assert np.isnan(row.length)
+
+
+def test_approved_people_are_marked_and_have_nothing_to_do(tmp_path):
+    table = write(people(1).assign(income=70.0, savings=90.0), tmp_path / "one.parquet")
+    plan(table, tmp_path / "plans.parquet")
+    [row] = pd.read_parquet(tmp_path / "plans.parquet").to_dict("records")
+    assert (row["decision"], row["cost"], row["length"], row["steps"]) == ("approved", 0, 0, "[]")
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_writes_the_same_file(tmp_path, table, workers):
+    plan(table, tmp_path / "one.parquet")
+    plan(table, tmp_path / "many.parquet", workers=workers)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "many.parquet").read_bytes()
+
+
+def test_csv_parquet_and_folders_hold_the_same(tmp_path, table):
+    plan(table, tmp_path / "plans.parquet")
+    expected = pd.read_parquet(tmp_path / "plans.parquet")
+    folder = tmp_path / "people"
+    folder.mkdir()
+    write(people().iloc[:23], folder / "a.csv")
+    write(people().iloc[23:], folder / "b.parquet")
+    plan(folder, tmp_path / "plans.csv")
+    plan(write(people(), tmp_path / "people.csv"), tmp_path / "plans")
+    for found in (pd.read_csv(tmp_path / "plans.csv"), pd.read_parquet(tmp_path / "plans")):
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_weights_per_person_are_used_and_must_go_with_the_people(tmp_path, table):
+    rng = np.random.default_rng(1)
+    own = pd.DataFrame(rng.uniform(5, 50, (60, len(WEIGHTS))), columns=list(PROBLEM.weight_names))
+    own["id"] = people()["id"]
+    plan(table, tmp_path / "plans.parquet", weights=write(own, tmp_path / "weights.csv"))
+    written = pd.read_parquet(tmp_path / "plans.parquet")
+    planner = ExactPlanner(PROBLEM, black_box())
+    for record, weights, cost in zip(
+        people().drop(columns="id").to_dict("records"),
+        own[list(PROBLEM.weight_names)].to_numpy(),
+        written["cost"],
+        strict=True,
+    ):
+        alone = planner.plan(PROBLEM.state(record), weights)
+        assert cost == pytest.approx(alone.cost, abs=1e-9) or not alone.success
+    with pytest.raises(InvalidData, match="one row per person"):
+        plan(table, tmp_path / "b.parquet", weights=write(own.iloc[:50], tmp_path / "few.csv"))
+    swapped = own.assign(id=own["id"].to_numpy()[::-1])
+    summary = plan(table, tmp_path / "c.parquet", weights=write(swapped, tmp_path / "swapped.csv"))
+    assert summary.bad == 60
+    assert "same order" in pd.read_csv(tmp_path / "c.bad.csv")["reason"][0]
+
+
+def test_learned_weights_reach_the_people_they_are_of(tmp_path, table):
+    dear = WEIGHTS * 3
+    plan(table, tmp_path / "plans.parquet", weights=Everyone(WEIGHTS, {"person 4": dear}))
+    written = pd.read_parquet(tmp_path / "plans.parquet").set_index("id")["weights"].map(json.loads)
+    assert written["person 4"] == dear.tolist()
+    assert written["person 5"] == WEIGHTS.tolist()
+
+
+def test_bad_rows_stand_aside_and_nothing_else_is_lost(tmp_path):
+    frame = people().astype(object)
+    frame.loc[3, "age"] = "old"
+    frame.loc[17, "job"] = "astronaut"
+    frame.loc[18, "income"] = ""
+    frame.loc[40, "savings"] = 900
+    source = write(frame, tmp_path / "people.csv")
+    lines = source.read_text().splitlines()
+    lines[50] += ",one,more"
+    source.write_text("\n".join(lines))
+    summary = plan(source, tmp_path / "plans.parquet")
+    bad = pd.read_csv(tmp_path / "plans.bad.csv")
+    assert bad["row"].tolist() == [3, 17, 18, 40, 49]
+    for reason, word in zip(
+        bad["reason"], ["'old'", "astronaut", "missing", "100", "8 cells"], strict=True
+    ):
+        assert word in reason
+    clean = write(people(), tmp_path / "clean.csv")
+    plan(clean, tmp_path / "clean.parquet")
+    expected = pd.read_parquet(tmp_path / "clean.parquet")
+    found = pd.read_parquet(tmp_path / "plans.parquet")
+    pd.testing.assert_frame_equal(
+        found, expected[~expected["row"].isin(bad["row"])].reset_index(drop=True)
+    )
+    assert (summary.bad, summary.people, summary.rows) == (5, 55, 60)
+
+
+def test_a_person_the_model_fails_on_stands_aside(tmp_path):
+    frame = people()
+    frame.loc[7, "income"] = 0.125
+    source = write(frame, tmp_path / "people.parquet")
+    plan(source, tmp_path / "plans.parquet", model=black_box(fails_at=0.125))
+    bad = pd.read_csv(tmp_path / "plans.bad.csv")
+    assert bad["row"].tolist() == [7]
+    assert "scores must be numbers" in bad["reason"][0]
+
+
+class Down:
+    """A model that answers for a while and is then out of reach."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def __call__(self, states):
+        self.calls -= 1
+        if self.calls < 0:
+            raise EndpointFailed("the endpoint does not answer")
+        return black_box().score(states)
+
+
+def test_a_model_out_of_reach_ends_the_run_and_the_next_one_goes_on(tmp_path, table):
+    broken = black_box()
+    broken.function = Down(12)
+    with pytest.raises(EndpointFailed):
+        plan(table, tmp_path / "plans.parquet", model=broken)
+    assert not (tmp_path / "plans.parquet").exists()
+    summary = plan(table, tmp_path / "plans.parquet")
+    assert 0 < summary.resumed < 60
+    plan(table, tmp_path / "again.parquet")
+    assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
+    assert not (tmp_path / "plans.parts").exists()
+
+
+def test_resuming_does_no_row_twice(tmp_path, table, monkeypatch):
+    class Enough(Exception):
+        pass
+
+    def stop(progress):
+        if progress.done >= 32:
+            raise Enough
+
+    with pytest.raises(Enough):
+        plan(table, tmp_path / "plans.parquet", progress=stop)
+    done = []
+    original = portfolio_run.plan_chunk
+    monkeypatch.setattr(
+        portfolio_run, "plan_chunk", lambda task: (done.append(task[0].number), original(task))[1]
+    )
+    assert plan(table, tmp_path / "plans.parquet").resumed == 32
+    assert done == [2, 3]
+
+
+def test_an_unfinished_run_of_something_else_is_refused_unless_discarded(tmp_path, table):
+    with pytest.raises(ZeroDivisionError):
+        plan(table, tmp_path / "plans.parquet", progress=lambda progress: 1 / (progress.done == 0))
+    with pytest.raises(InvalidSetting, match="another weights"):
+        plan(table, tmp_path / "plans.parquet", weights=Everyone(WEIGHTS * 2))
+    summary = plan(table, tmp_path / "plans.parquet", weights=Everyone(WEIGHTS * 2), restart=True)
+    assert summary.resumed == 0
+    with pytest.raises(InvalidSetting, match="exists already"):
+        plan(table, tmp_path / "plans.parquet")
+
+
+def test_a_part_cut_off_on_disk_is_done_again(tmp_path, table):
+    with pytest.raises(ZeroDivisionError):
+        plan(table, tmp_path / "plans.parquet", progress=lambda p: 1 / (p.done < 48))
+    part = tmp_path / "plans.parts" / "part-0000001.parquet"
+    part.write_bytes(part.read_bytes()[:100])
+    with (tmp_path / "plans.parts" / "journal.jsonl").open("a") as journal:
+        journal.write('{"chunk": 3, "ro')
+    assert plan(table, tmp_path / "plans.parquet").resumed == 32
+    plan(table, tmp_path / "again.parquet")
+    assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from pear.portfolio import Everyone, plan_portfolio
+from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box
+
+def report(progress):
+    print(progress.done, flush=True)
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    plan_portfolio(PROBLEM, black_box(), folder / "people.parquet", folder / "plans.parquet",
+                   Everyone(WEIGHTS), workers=2, chunk=16, progress=report)
+"""
+
+
+def test_a_run_killed_twice_in_the_middle_gives_the_same_output(tmp_path):
+    table = write(people(240), tmp_path / "people.parquet")
+    (tmp_path / "run.py").write_text(KILLED)
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
+    begin = [sys.executable, str(tmp_path / "run.py"), str(tmp_path)]
+    for least in (16, 96):
+        with subprocess.Popen(begin, env=environment, stdout=subprocess.PIPE, text=True) as running:
+            for line in running.stdout:
+                if int(line) >= least:
+                    running.send_signal(signal.SIGKILL)
+                    break
+        assert not (tmp_path / "plans.parquet").exists()
+        time.sleep(0.2)
+    summary = plan(table, tmp_path / "plans.parquet", workers=2)
+    assert 96 <= summary.resumed < 240
+    plan(table, tmp_path / "whole.parquet")
+    assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+class Deadly:
+    """Kills its own process the first two times it is asked; ``place`` remembers how often."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __call__(self, states):
+        marks = [self.place / "first", self.place / "second"]
+        for mark in marks:
+            if len(states) > 3 and os.getpid() != int((self.place / "parent").read_text()):
+                try:
+                    mark.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+        return black_box().score(states)
+
+
+def test_a_worker_killed_twice_gives_the_same_output(tmp_path, table):
+    (tmp_path / "parent").write_text(str(os.getpid()))
+    model = black_box()
+    model.function = Deadly(tmp_path)
+    plan(table, tmp_path / "plans.parquet", model=model, workers=2)
+    assert (tmp_path / "second").exists()
+    plan(table, tmp_path / "whole.parquet")
+    assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_two_runs_never_share_an_output(tmp_path, table):
+    def again(progress):
+        with pytest.raises(InvalidSetting, match="another run"):
+            plan(table, tmp_path / "plans.parquet")
+
+    plan(table, tmp_path / "plans.parquet", progress=again)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"chunk": 0}, "chunk"), ({"workers": 0}, "workers")],
+)
+def test_wrong_settings_are_refused(tmp_path, table, settings, message):
+    with pytest.raises(InvalidSetting, match=message):
+        plan(table, tmp_path / "plans.parquet", **settings)
+    with pytest.raises(InvalidSetting, match="together"):
+        Search(together=0)
+    with pytest.raises(InvalidSetting, match=r"\.parquet or \.csv"):
+        plan(table, tmp_path / "plans.xlsx")
