@@ -163,19 +163,23 @@ class GaussianMixturePrior:
 
     def log_component_densities(self, samples: Samples) -> NDArray[np.float64]:
         """Log of share times density of every component at every sample, shape ``(n, c)``."""
-        out = np.empty((len(samples), self.n_components))
-        for component, (centre, factor) in enumerate(zip(self.centres, self.factors, strict=True)):
-            difference = samples - centre
-            if factor.ndim == 1:
-                whitened = difference / factor
-                log_volume = np.log(factor).sum()
-            else:
-                whitened = np.linalg.solve(factor, difference.T).T
-                log_volume = np.log(np.diag(factor)).sum()
-            out[:, component] = -0.5 * np.einsum("np,np->n", whitened, whitened) - log_volume
         constant = 0.5 * self.n_weights * np.log(2 * np.pi)
+        if self.factors.ndim == 2:
+            # |(x - m) / s|^2, multiplied out so that all components are two matrix products.
+            precision = self.factors**-2
+            moved = samples - self.centres[0]
+            centres = self.centres - self.centres[0]
+            squares = moved**2 @ precision.T - 2 * moved @ (centres * precision).T
+            squares += (centres**2 * precision).sum(axis=1)
+            log_volumes = np.log(self.factors).sum(axis=1)
+        else:
+            squares = np.empty((len(samples), self.n_components))
+            for own, centre, factor in zip(squares.T, self.centres, self.factors, strict=True):
+                whitened = np.linalg.solve(factor, (samples - centre).T)
+                own[:] = np.einsum("pn,pn->n", whitened, whitened)
+            log_volumes = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
         with np.errstate(divide="ignore"):
-            return np.asarray(out - constant + np.log(self.shares))
+            return np.asarray(-0.5 * squares - log_volumes - constant + np.log(self.shares))
 
     def log_density(self, samples: Samples) -> NDArray[np.float64]:
         """Log density of the whole mixture at each sample, shape ``(n,)``."""
