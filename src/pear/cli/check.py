@@ -75,9 +75,8 @@ def _decisions(problem: Problem, states: States, place: str, sample: int, seed: 
 
     black_box = load_model(place, problem)
     refused = np.flatnonzero(~black_box.favourable(states))
-    typer.echo(
-        f"\n{len(refused):,} of {len(states):,} people are refused ({len(refused) / len(states):.1%})."
-    )
+    share = len(refused) / len(states)
+    typer.echo(f"\n{len(refused):,} of {len(states):,} people are refused ({share:.1%}).")
     if len(refused):
         rng = np.random.default_rng(seed)
         chosen = np.sort(rng.choice(refused, min(sample, len(refused)), replace=False))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pear.errors import InvalidSetting, PearError
+from pear.problem import Problem
 from pear.problem.draft import draft_problem
 from pear.problem.files import write_text
 from pear.problem.tables import read_table
@@ -53,10 +54,10 @@ def _reference(model: str | None, output: Path) -> str:
     return Path(os.path.relpath(model, output.parent)).as_posix()
 
 
-def _try_model(model: str, problem: object) -> None:
+def _try_model(model: str, problem: Problem) -> None:
     from pear.decision.adapters import load_model
 
     try:
-        load_model(model, problem)  # type: ignore[arg-type]
+        load_model(model, problem)
     except PearError as error:
         typer.echo(f"warning: the model does not answer this problem yet: {error}", err=True)

@@ -80,7 +80,7 @@ def _grid_words(feature: Feature, action: Action) -> str:
         ends = f"{show_number(amounts[0])} to {show_number(amounts[-1])}"
         words = f" ({count} {'amounts' if action.mode == 'add' else 'values'}, {ends})"
     else:
-        words = f" (or another of {count} values)"
+        words = f" (or {count - 1} other value{'s' if count > 2 else ''})"
     needs = "; ".join(_requirement_words(requirement) for requirement in action.requires)
     return words + (f", needs {needs}" if needs else "")
 
@@ -135,10 +135,7 @@ def _never_applicable(problem: Problem, states: States) -> Iterator[str]:
         elif len(never):
             listed = ", ".join(str(actions.argument(int(move))) for move in never[:5])
             more = f" and {len(never) - 5} more" if len(never) > 5 else ""
-            yield (
-                f"action '{action.name}': the arguments {listed}{more} never apply to anyone "
-                "in the data"
-            )
+            yield f"action '{action.name}': to nobody in the data apply {listed}{more}"
 
 
 def _unreachable_requirements(problem: Problem, states: States) -> Iterator[str]:
