@@ -1,0 +1,333 @@
+"""What does a search process do for a conversation? The only file that speaks with sessions.
+
+A conversation's session is its seed, its record, its limits and its answers. The engine
+remembers the sessions it met last; one it does not remember is rebuilt from these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pear.decision import BlackBox
+from pear.elicitation.session import Session
+from pear.elicitation.settings import Settings as SessionSettings
+from pear.errors import ConversationError, PearError
+from pear.planning.exact import ExactPlanner
+from pear.preferences import default_prior
+from pear.problem import Plan, Problem
+from pear.service.limits import add_limit, as_limits, check_limit
+from pear.service.settings import Settings
+from pear.service.views import alternatives, card, with_reasons
+
+Snapshot = Mapping[str, Any]
+"""A conversation as :func:`pear.service.conversations._snapshot` gives it."""
+
+DRAWS = 32
+"""Posterior samples that plans with fewer steps, and after lifted limits, are made for."""
+
+
+class Engine:
+    """Works out questions and plans. Plain data in, plain data out."""
+
+    def __init__(self, problem: Problem, black_box: BlackBox, settings: Settings) -> None:
+        self.problem, self.black_box = problem, black_box
+        self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
+        self.prior = default_prior(problem)
+        self.settings = SessionSettings(k=settings.choices, max_questions=settings.max_questions)
+        self._most = settings.cached_sessions
+        self._sessions: OrderedDict[str, tuple[str, Session]] = OrderedDict()
+
+    def facts(self) -> dict[str, Any]:
+        """What the web process must know of the model."""
+        return {
+            "problem_fingerprint": self.problem.fingerprint,
+            "model_fingerprint": self.black_box.fingerprint,
+        }
+
+    def decision(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The model's score of a record, and whether it is favourable."""
+        score = float(self.black_box.score(self.problem.state(record)[None])[0])
+        return {"score": score, "favourable": score > self.problem.goal.bar()}
+
+    def look(self, snapshot: Snapshot) -> dict[str, Any]:
+        """The columns of a conversation that has not been worked out yet."""
+        state, session = dict(snapshot), self._session(snapshot)
+        columns = self._columns(state, session)
+        self._remember(state, columns, session)
+        return columns
+
+    def act(self, snapshot: Snapshot, kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """What one action changes: the event to keep, and the columns that follow."""
+        do = getattr(self, f"_do_{kind}")
+        state, session, event = do(dict(snapshot), dict(content))
+        columns = self._columns(state, session)
+        self._remember(state, columns, session)
+        return {"event": event, "columns": columns}
+
+    # One method per action: the conversation's new state, its session, the event to keep.
+
+    def _do_answer(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        session, shown = self._session(state), state["view"]["question"]["plans"]
+        question = session.ask()
+        asked = [list(plan.moves) for plan in question.plans] if question else None
+        if asked != [plan["moves"] for plan in shown]:
+            raise ConversationError(
+                "the question can no longer be worked out as it was shown; nothing was changed"
+            )
+        session.answer(content["choice"])
+        state["stage"] = "question"
+        return state, session, {**content, "plans": [_bare(plan) for plan in shown]}
+
+    def _do_undo(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        answers = list((state["session"] or {}).get("answers", ()))
+        kept = content.get("kept", len(answers) - 1)
+        kept = max(0, min(int(kept), len(answers) - 1))
+        state["session"] = {"answers": answers[:kept]}
+        state["stage"] = "question"
+        return state, self._session(state), {"kept": kept}
+
+    def _do_limit(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        return self._with_limits(state, add_limit(state["limits"], content), {"limit": content})
+
+    def _do_lift(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        ids = content["id"].split(",")
+        kept = [limit for limit in state["limits"] if limit["id"] not in ids]
+        return self._with_limits(state, kept, content)
+
+    def _with_limits(self, state: dict[str, Any], limits: list[Any], event: Any) -> Any:
+        session = self._session(state)
+        state["limits"] = limits
+        wanted = as_limits(self.problem, session.start, limits)
+        if wanted != session.limits:
+            session.set_limits(wanted)
+        if state["stage"] == "no_plan":
+            state["stage"] = "question"
+        return state, session, event
+
+    def _do_accept(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        state["stage"] = "plan"
+        return state, self._session(state), content
+
+    def _do_resume(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        state["stage"] = "question"
+        return state, self._session(state), content
+
+    def _do_done(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        record = dict(state["record"])
+        for step in state["view"]["result"]["plan"]["steps"][: content["steps"]]:
+            record[step["feature"]] = step["after"]
+        state["record"] = record
+        state["stage"] = "plan"
+        return state, self._session(state), content
+
+    def _do_record(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        state["record"] = content["record"]
+        state["stage"] = "question" if state["stage"] in ("new", "question") else "plan"
+        return state, self._session(state), {}
+
+    def _do_recheck(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
+        """The model or the problem changed. Answers about steps that no longer exist are lost."""
+        if state["problem_fingerprint"] != self.problem.fingerprint:
+            state["session"], state["limits"] = None, _still_possible(self.problem, state)
+        before = (state["view"] or {}).get("result")
+        session = self._session(state)
+        notice = "model_question"
+        if before is not None and state["stage"] == "plan":
+            old = [(step["feature"], step["after"]) for step in before["plan"]["steps"]]
+            new = [(step.feature, step.after) for step in session.recommend().plan.steps]
+            notice = "model_same" if old == new else "model_new"
+        state["notices"] = [] if state["view"] is None else [notice]
+        return state, session, {"model": self.black_box.fingerprint}
+
+    # What follows from a conversation's state.
+
+    def _columns(self, state: dict[str, Any], session: Session) -> dict[str, Any]:
+        view = self._view(state, session)
+        answers = [event for event in session.events if event["kind"] == "answer"]
+        return {
+            "stage": view["stage"],
+            "view": view,
+            "session": {"answers": answers},
+            "record": state["record"],
+            "limits": state["limits"],
+            "questions": len(answers),
+            "outcome": _outcome(view, len(answers)),
+            "problem_fingerprint": self.problem.fingerprint,
+            "model_fingerprint": self.black_box.fingerprint,
+        }
+
+    def _view(self, state: Mapping[str, Any], session: Session) -> dict[str, Any]:
+        decision = self.decision(state["record"])
+        view: dict[str, Any] = {
+            "score": decision["score"],
+            "bar": self.problem.goal.bar(),
+            "notices": list(state.get("notices", ())),
+        }
+        started = bool(session.n_answers) or state["stage"] == "plan"
+        if decision["favourable"] and not started:
+            return {**view, "stage": "favourable"}
+        question = session.ask() if state["stage"] != "plan" else None
+        if question is not None and not decision["favourable"]:
+            plans = [
+                {**card(self.problem, plan, difference=words), "moves": list(plan.moves)}
+                for plan, words in zip(question.plans, question.differences, strict=True)
+            ]
+            question_view = {"number": question.number, "plans": plans}
+            return {**view, "stage": "question", "question": question_view}
+        found = session.recommend()
+        if found.plan.success:
+            if decision["favourable"]:
+                view["notices"] = [*view["notices"], "reached"]
+            return {**view, "stage": "plan", "result": self._result(session, found)}
+        return {**view, "stage": "no_plan", "no_plan": self._no_plan(state, session, found.plan)}
+
+    def _result(self, session: Session, found: Any) -> dict[str, Any]:
+        plan: Plan = found.plan
+        shown, mean = card(self.problem, plan), session.posterior.mean()
+        rng = np.random.default_rng([session.seed, session.n_answers, 7])
+        draws = session.posterior.draw(DRAWS, rng)
+        shorter = (
+            self.planner.plans_by_length(session.start, draws, session.limits)
+            if len(plan.steps) > 1
+            else []
+        )
+        return {
+            "plan": with_reasons(self.problem, self.black_box, plan, shown, mean),
+            "receipt": plan.to_dict(),
+            "cost": plan.cost,
+            "confidence": found.confidence if plan.steps else None,
+            "verdict": plan.certificate.verdict,
+            "alternatives": alternatives(self.problem, plan, shorter),
+            "made_at": time.time(),
+            "more": found.questions_left > 0,
+        }
+
+    def _no_plan(self, state: Snapshot, session: Session, plan: Plan) -> dict[str, Any]:
+        """Which limits, alone or else two together, stand in the way, and what each would open."""
+        limits = list(state["limits"])
+        alone = [(limit,) for limit in limits]
+        pairs = [(a, b) for i, a in enumerate(limits) for b in limits[i + 1 :]][:40]
+        for groups in (alone, pairs, [tuple(limits)] if len(limits) > 2 else []):
+            found = self._loosenings(session, limits, groups)
+            if found:
+                break
+        return {"verdict": plan.certificate.verdict, "loosenings": found}
+
+    def _loosenings(self, session: Session, limits: list[Any], groups: Any) -> list[dict[str, Any]]:
+        groups = list(groups)
+        if not groups:
+            return []
+        rest = [
+            as_limits(self.problem, session.start, [x for x in limits if x not in group])
+            for group in groups
+        ]
+        mean = session.posterior.mean()
+        starts = np.repeat(session.start[None], len(groups), axis=0)
+        plans = self.planner.plan_many(starts, mean, rest)
+        return [
+            {"limits": [limit["id"] for limit in group], "plan": card(self.problem, plan)}
+            for group, plan in zip(groups, plans, strict=True)
+            if plan.success
+        ]
+
+    # Sessions
+
+    def _session(self, snapshot: Snapshot) -> Session:
+        """The session of a conversation: remembered, or rebuilt from its answers."""
+        digest = _digest(snapshot)
+        known = self._sessions.pop(snapshot["id"], None)
+        if known is not None and known[0] == digest:
+            return known[1]
+        state = self.problem.state(snapshot["record"])
+        return Session.from_dict(
+            {
+                "seed": snapshot["seed"],
+                "settings": self.settings.to_dict(),
+                "problem_fingerprint": self.problem.fingerprint,
+                "model_fingerprint": self.black_box.fingerprint,
+                "person": dict(snapshot["record"]),
+                "limits": as_limits(self.problem, state, snapshot["limits"]).to_dict(),
+                "events": list((snapshot["session"] or {}).get("answers", ())),
+            },
+            self.planner,
+            self.prior,
+        )
+
+    def _remember(self, state: Snapshot, columns: Mapping[str, Any], session: Session) -> None:
+        self._sessions[state["id"]] = (_digest({**state, **columns}), session)
+        while len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
+
+
+def _digest(snapshot: Snapshot) -> str:
+    """What a session depends on, hashed; another's lost race never looks like one's own."""
+    content = [snapshot["seed"], snapshot["record"], snapshot["limits"], snapshot["session"]]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _bare(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan of an answered question, for looking back: its words only."""
+    return {
+        "steps": [{"words": step["words"]} for step in plan["steps"]],
+        "difference": plan["difference"],
+    }
+
+
+def _outcome(view: Mapping[str, Any], questions: int) -> dict[str, Any]:
+    """What the lender sees of how it went."""
+    outcome: dict[str, Any] = {"score": view["score"], "questions": questions}
+    if view["stage"] == "plan":
+        steps = len(view["result"]["plan"]["steps"])
+        outcome |= {"success": True, "steps": steps, "effort": view["result"]["cost"]}
+    elif view["stage"] == "no_plan":
+        outcome["success"] = False
+    return outcome
+
+
+def _still_possible(problem: Problem, state: Snapshot) -> list[Any]:
+    kept = []
+    for limit in state["limits"]:
+        try:
+            kept.append({"id": limit["id"], **check_limit(problem, limit)})
+        except PearError:
+            continue
+    return kept
+
+
+def problem_of(settings: Settings) -> Problem:
+    """The problem that is served."""
+    if settings.problem:
+        from pear.problem.files import read_problem
+
+        return read_problem(settings.problem)
+    from pear.datasets.loan_book import loan_book_problem
+
+    return loan_book_problem()
+
+
+def make_engine(settings: Settings) -> Engine:
+    """The engine of a service, with its model loaded."""
+    problem = problem_of(settings)
+    if settings.model:
+        from pear.decision.adapters import load_model
+
+        return Engine(problem, load_model(settings.model, problem), settings)
+    from pear.datasets.loan_book import loan_book_classifier
+
+    return Engine(problem, loan_book_classifier(problem), settings)
+
+
+def example_people(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Invented refused people for the demonstration; none for another problem."""
+    if settings.problem:
+        return {}
+    from pear.datasets.loan_book import loan_book_people
+
+    return {name: dict(record) for name, record in loan_book_people().items()}

@@ -1,0 +1,270 @@
+"""What do the requests and answers of the API look like?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+)
+
+Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+RECORD = {
+    "age": 34, "sex": "female", "children": 2, "years_at_bank": 6,
+    "education": "vocational training", "occupation": "service work", "contract": "temporary",
+    "monthly_income": 1850.0, "savings": 900.0, "debt_payments": 210.0, "card_use": 55,
+    "overdue": 1, "loan_amount": 8000, "loan_term": 36, "guarantor": False,
+}  # fmt: skip
+
+
+class Strict(BaseModel):
+    """A request: what it may hold stands here, anything else is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewConversation(Strict):
+    """A refused applicant who is to get a link."""
+
+    record: dict[Name, Value] = Field(examples=[RECORD], max_length=500)
+    reference: Text | None = Field(None, examples=["application 4711"])
+    days: int | None = Field(None, ge=1, le=366, examples=[30])
+
+
+class Answer(Strict):
+    """The answer to the open question: a plan's number from 0, "same" or "none"."""
+
+    question: int = Field(ge=1, le=1000, examples=[1])
+    choice: Literal["same", "none"] | Annotated[int, Field(ge=0, le=9)] = Field(examples=[0])
+
+
+class NewLimit(Strict):
+    """Something this person cannot do."""
+
+    kind: Literal["feature", "value", "beyond", "action"] = Field(examples=["feature"])
+    feature: Name | None = Field(None, examples=["savings"])
+    value: Value = Field(None, examples=[3000])
+    direction: Literal["up", "down"] | None = Field(None, examples=["up"])
+    action: Name | None = None
+
+
+class StepsDone(Strict):
+    """How many of the plan's steps, from the first, are done."""
+
+    steps: int = Field(ge=1, le=100, examples=[1])
+
+
+class ChangedRecord(Strict):
+    """The person's data as they are now."""
+
+    record: dict[Name, Value] = Field(examples=[RECORD], max_length=500)
+
+
+class NewKey(Strict):
+    """A name for a new key."""
+
+    name: Annotated[Text, StringConstraints(min_length=1)] = Field(examples=["Back office"])
+
+
+class Limit(BaseModel):
+    """A limit in force, with the id to lift it by and what it means in words."""
+
+    id: str
+    kind: str
+    words: str
+    feature: str | None = None
+    value: Value = None
+    direction: str | None = None
+    action: str | None = None
+
+
+class Step(BaseModel):
+    """One step of a plan; ``refusals`` are the limits "I can't do this" may mean."""
+
+    words: str
+    feature: str
+    before: Value
+    after: Value
+    score_before: float
+    score_after: float
+    reason: str = ""
+    refusals: list[dict[str, Any]] = []
+
+
+class PlanCard(BaseModel):
+    """A plan as it is shown: ordered steps, and what sets it apart from the others shown."""
+
+    steps: list[Step]
+    difference: str = ""
+    score: float
+    effort: float = Field(description="Effort by what the person said, relative to the best plan.")
+
+
+class Question(BaseModel):
+    """Which of these plans would you rather do?"""
+
+    number: int
+    plans: list[PlanCard]
+
+
+class Alternative(BaseModel):
+    """The easiest plan with at most so many steps."""
+
+    steps: int
+    plan: PlanCard
+
+
+class Result(BaseModel):
+    """The plan, how sure we are, and what is proven."""
+
+    plan: PlanCard
+    confidence: float | None
+    confidence_words: str
+    certificate_words: str
+    verdict: str
+    alternatives: list[Alternative]
+    made_at: float
+
+
+class Loosening(BaseModel):
+    """What lifting some limits would open."""
+
+    limits: list[str]
+    words: str
+    plan: PlanCard | None
+
+
+class NoPlan(BaseModel):
+    """Why there is no plan, and what would open one."""
+
+    verdict: str
+    words: str
+    loosenings: list[Loosening]
+
+
+class Progress(BaseModel):
+    """How far the conversation is; ``left`` is an estimate, not a promise."""
+
+    answered: int
+    left: int | None
+    most: int
+
+
+class ConversationView(BaseModel):
+    """Where a conversation is."""
+
+    stage: Literal["question", "plan", "no_plan", "favourable"]
+    version: int
+    score: float
+    bar: float
+    expires_at: float
+    problem_fingerprint: str
+    model_fingerprint: str
+    progress: Progress
+    limits: list[Limit]
+    notices: list[str]
+    question: Question | None = None
+    result: Result | None = None
+    no_plan: NoPlan | None = None
+
+
+class Created(BaseModel):
+    """A new conversation; the link is shown this once."""
+
+    id: str
+    token: str
+    link: str
+    expires_at: float
+    stage: str
+
+
+class Summary(BaseModel):
+    """One conversation in the lender's list: no data of the person, no link."""
+
+    id: str
+    reference: str | None
+    stage: str
+    created_at: float
+    updated_at: float
+    expires_at: float
+    questions: int
+    minutes: float
+    success: bool | None
+    steps: int | None
+    effort: float | None
+
+
+class Page(BaseModel):
+    """A part of the lender's list."""
+
+    total: int
+    conversations: list[Summary]
+
+
+class Group(BaseModel):
+    """How the people of one protected group fared; numbers of small groups are withheld."""
+
+    feature: str
+    group: str
+    people: int
+    validity: float | None
+    effort: float | None
+    questions: float | None
+
+
+class Fairness(BaseModel):
+    """Outcomes by protected group."""
+
+    smallest_group: int
+    groups: list[Group]
+
+
+class KeyEntry(BaseModel):
+    """A key's entry; never the key."""
+
+    id: str
+    name: str
+    created_at: float
+    revoked_at: float | None
+
+
+class CreatedKey(KeyEntry):
+    """A new key, shown this once."""
+
+    key: str
+
+
+class FeatureFacts(BaseModel):
+    """A feature a record must hold."""
+
+    name: str
+    label: str
+    kind: str
+    unit: str
+    lower: float | None
+    upper: float | None
+    categories: list[str]
+    changeable: bool
+    protected: bool
+
+
+class ProblemFacts(BaseModel):
+    """What the decision looks at."""
+
+    name: str
+    problem_fingerprint: str
+    model_fingerprint: str
+    bar: float
+    features: list[FeatureFacts]
