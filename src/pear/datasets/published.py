@@ -52,7 +52,8 @@ def read_setup(name: str) -> dict[str, Any]:
     folder = bench_folder()
     if folder is None or not (folder / name / "setup.json").is_file():
         raise DataUnavailable(
-            f"the published set-up '{name}' was not found; set PEAR_BENCH to the folder that holds it"
+            f"the published set-up '{name}' was not found; set PEAR_BENCH to the folder that "
+            "holds it"
         )
     data: dict[str, Any] = json.loads((folder / name / "setup.json").read_text())
     return data
