@@ -1,0 +1,143 @@
+"""How is an automaton learned? From successful plans of a sample of people.
+
+Reference: paper, section "(Explainable) eFficient counterfActual REcourse": 300 people.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.errors import InvalidSetting
+from pear.planning.automaton.automaton import START, Automaton
+from pear.planning.automaton.inputs import Inputs
+from pear.planning.automaton.tree import STOP, grow
+from pear.planning.exact import ExactPlanner
+from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
+from pear.problem.features import States
+
+Floats = NDArray[np.float64]
+SampleWeights = Callable[[np.random.Generator, int], Floats]
+"""Draws weights of n people, shape ``(n, p)``."""
+
+
+def train_automaton(
+    problem: Problem,
+    black_box: BlackBox,
+    teacher: Any,
+    states: States,
+    weights: Floats | SampleWeights,
+    *,
+    aware: bool = True,
+    people: int = 300,
+    margin: float = 0.2,
+    max_depth: int = 5,
+    min_people: int = 3,
+    rng: np.random.Generator | None = None,
+) -> Automaton:
+    """An automaton from a teacher's plans for ``people`` of the refused among ``states``.
+
+    ``teacher`` is any planner. ``weights`` is one vector ``(p,)`` for everybody (EFARE), one
+    for each state ``(n, p)``, or a function that draws them (W-EFARE). ``margin`` asks the
+    teacher for plans that clear the bar by so much, where it can: what only just works for
+    one person fails for the next.
+    """
+    rng = rng or np.random.default_rng(0)
+    states = np.atleast_2d(np.asarray(states, float))
+    refused = np.flatnonzero(~black_box.favourable(states))
+    if not len(refused):
+        raise InvalidSetting("'states' holds nobody with an unfavourable decision to learn from")
+    chosen = rng.permutation(refused)[:people]
+    if callable(weights):
+        theirs = np.asarray(weights(rng, len(chosen)), float)
+    else:
+        given = problem.costs.check_weights(weights)
+        theirs = np.broadcast_to(given, (len(states), given.shape[-1]))[chosen]
+    plans = teach(teacher, states[chosen], theirs, margin, rng)
+    return automaton_from_plans(
+        problem,
+        plans,
+        theirs,
+        aware=aware,
+        max_depth=max_depth,
+        min_people=min_people,
+        teacher=next((plan.method for plan in plans), ""),
+    )
+
+
+def teach(
+    teacher: Any, states: States, weights: Floats, margin: float, rng: np.random.Generator
+) -> list[Plan]:
+    """The teacher's plans for n people with a margin, without it where there is none."""
+    top = 1 - teacher.problem.goal.threshold - 1e-9
+    plans = _plans(teacher, states, weights, Limits(margin=min(margin, top)), rng)
+    failed = [i for i, plan in enumerate(plans) if not plan.success]
+    if failed and margin:
+        again = _plans(teacher, states[failed], weights[failed], NO_LIMITS, rng)
+        for i, plan in zip(failed, again, strict=True):
+            plans[i] = plan
+    return plans
+
+
+def automaton_from_plans(
+    problem: Problem,
+    plans: Sequence[Plan],
+    weights: Floats,
+    *,
+    aware: bool = True,
+    max_depth: int = 5,
+    min_people: int = 3,
+    teacher: str = "",
+) -> Automaton:
+    """An automaton from plans with the weights ``(n, p)`` or ``(p,)`` they were made for.
+
+    Plans that fail, have no steps or are off the action grid teach nothing and are left out.
+    """
+    if max_depth < 1 or min_people < 1:
+        raise InvalidSetting(
+            "'max_depth' and 'min_people' must be at least 1 "
+            f"(got {max_depth!r} and {min_people!r})"
+        )
+    each = np.broadcast_to(weights, (len(plans), np.shape(weights)[-1]))
+    rows: dict[int, list[tuple[Floats, Floats, int]]] = defaultdict(list)
+    used = 0
+    for plan, theirs in zip(plans, each, strict=True):
+        if not (plan.success and plan.moves):
+            continue
+        used += 1
+        way = walk(problem.state(plan.start), problem.actions, plan.moves)
+        nodes, following = (START, *plan.moves), (*plan.moves, STOP)
+        for state, node, move in zip(way, nodes, following, strict=True):
+            rows[node].append((state, theirs, move))
+    if not used:
+        raise InvalidSetting("'plans' holds no successful plan with steps to learn from")
+    inputs = Inputs(problem, aware)
+    trees, usual = {}, np.zeros(len(problem.actions.actions))
+    for node, seen in rows.items():
+        states = np.array([state for state, _, _ in seen])
+        theirs = np.array([weight for _, weight, _ in seen])[:, None]
+        moves = np.array([move for _, _, move in seen], np.intp)
+        if node == START:
+            usual = np.median(inputs.function_costs(states, theirs), axis=0)
+        trees[node] = grow(
+            inputs.matrix(states, theirs), moves, max_depth=max_depth, min_people=min_people
+        )
+    return Automaton(problem, aware, trees, usual, used, teacher)
+
+
+def _plans(
+    teacher: Any, states: States, weights: Floats, limits: Limits, rng: np.random.Generator
+) -> list[Plan]:
+    if isinstance(teacher, ExactPlanner):
+        return teacher.plan_many(states, weights, [limits] * len(states))
+    if hasattr(teacher, "plan_many"):
+        return list(teacher.plan_many(states, weights, limits))
+    return [
+        teacher.plan(state, theirs, limits, rng)
+        for state, theirs in zip(states, weights, strict=True)
+    ]
