@@ -122,7 +122,7 @@ def _favourable(column: pd.Series, target: str) -> tuple[tuple[Any, ...], str]:
     return (guess,), f"Review: of the classes {shown}, {guess} was taken for the favourable one."
 
 
-_GOOD_CLASSES = {"yes", "true", "approved", "accepted", "good", "granted", "1", "y", "paid"}
+_GOOD_CLASSES = {"yes", "true", "approved", "accepted", "good", "granted", "y", "paid"}
 
 
 def _whole(value: Any) -> Any:
@@ -133,8 +133,10 @@ def _actions(feature: Feature, column: pd.Series, taken: set[str]) -> list[Actio
     if feature.immutable:
         return []
     name = "_".join(names.words_of(feature.name)) or feature.name
-    if taken & {f"{verb}_{name}" for verb in ("change", "increase", "reduce")}:
-        name = feature.name
+    plain_name, number = name, 1
+    while taken & {f"{verb}_{name}" for verb in ("change", "increase", "reduce")}:
+        number += 1
+        name = f"{plain_name}_{number}"
     if feature.is_categorical:
         return [Action(f"change_{name}", feature.name, "set", feature.categories)]
     if feature.kind == "boolean":

@@ -108,7 +108,7 @@ def problem_from_toml(text: str) -> Problem:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidProblem(f"the problem is not TOML: {error}; correct that line") from None
+        raise InvalidProblem(f"the problem is not TOML: {error}; correct it there") from None
     data = schema.checked_table(data, schema.PROBLEM_KEYS)
     features = []
     for name, content in data["features"].items():

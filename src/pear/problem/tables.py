@@ -44,10 +44,10 @@ def read_table(path: str | os.PathLike[str], space: FeatureSpace | None = None) 
         raise InvalidData(f"'{file}' cannot be read as a table: {first}") from None
     if not len(table) or not len(table.columns):
         raise InvalidData(f"'{file}' holds no rows; give a table with a header and people in it")
+    table.columns = [str(name).strip() for name in table.columns]
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise InvalidData(f"'{file}' has the column '{twice[0]}' twice; rename one of them")
-    table.columns = [str(name).strip() for name in table.columns]
     for name in table.columns:
         feature = space[name] if space is not None and name in space.names else None
         table[name] = _typed(table[name], feature, texts_only=texts_only)

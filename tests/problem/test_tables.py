@@ -1,0 +1,307 @@
+"""Tables from files, first drafts from tables, and what looks odd in a problem."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pear.datasets.loan_book import loan_book_problem, loan_book_table
+from pear.errors import InvalidData
+from pear.problem import (
+    Action,
+    ActionSpace,
+    CostGraph,
+    Feature,
+    FeatureSpace,
+    Problem,
+    Requirement,
+)
+from pear.problem.draft import draft_problem
+from pear.problem.draft_features import nice_step, round_out
+from pear.problem.files import problem_from_toml
+from pear.problem.review import describe_actions, odd_actions
+from pear.problem.tables import fitting_states, read_table
+from tests.problem.examples import mixed_problem, mixed_space, random_records
+
+CSV = """age, income ,school,job,owner,debt
+30, 100.1,none,clerk,yes,
+40,200.25,degree,manager,no,3
+"""
+
+
+def test_a_csv_is_read_as_the_kinds_of_the_features(tmp_path):
+    (tmp_path / "people.csv").write_text(CSV)
+    space = mixed_space()
+    table = read_table(tmp_path / "people.csv", space)
+    states, rows, message = fitting_states(space, table)
+    assert states.tolist() == [
+        [30.0, 100.1, 0.0, 0.0, 0.0, 1.0],
+        [40.0, 200.25, 3.0, 2.0, 1.0, 0.0],
+    ]
+    assert (rows.tolist(), message) == ([0, 1], "")
+
+
+def test_csv_and_parquet_hold_the_same_people(tmp_path):
+    problem = loan_book_problem()
+    table = loan_book_table(200, 3)
+    table.to_csv(tmp_path / "people.csv.gz", index=False)
+    table.to_parquet(tmp_path / "people.parquet")
+    expected = problem.space.encode(table)
+    for name in ("people.csv.gz", "people.parquet"):
+        read = read_table(tmp_path / name, problem.space)
+        assert np.array_equal(problem.space.encode(read), expected)
+
+
+def test_categories_that_look_like_numbers_or_missing_values_stay_texts(tmp_path):
+    space = FeatureSpace(
+        (
+            Feature("grade", "categorical", categories=("1", "2", "None"), missing="2"),
+            Feature("n", missing=7.0),
+        )
+    )
+    (tmp_path / "t.csv").write_text("grade,n\n1,NA\nNone,0.5\n?,\n")
+    read = read_table(tmp_path / "t.csv", space)
+    assert space.encode(read).tolist() == [[0.0, 7.0], [2.0, 0.5], [1.0, 7.0]]
+    pd.DataFrame({"grade": [1, 2], "n": [1.0, None]}).to_parquet(tmp_path / "t.parquet")
+    read = read_table(tmp_path / "t.parquet", space)
+    assert space.encode(read).tolist() == [[0.0, 1.0], [1.0, 7.0]]
+
+
+def test_tabs_separate_in_a_tsv(tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tb\n1\tx, y\n")
+    assert read_table(tmp_path / "t.tsv").to_dict("records") == [{"a": 1.0, "b": "x, y"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "there is no file .*; give a CSV or Parquet file"),
+        ("empty.csv", b"", "cannot be read as a table"),
+        ("head.csv", b"a,b\n", "holds no rows"),
+        ("odd.csv", b"a,b\n1,2,3,4\n5,6\n7,8,9,10,11\n", "cannot be read as a table"),
+        ("bytes.csv", b"a,b\n\xff\xfe,1\n", "cannot be read as a table"),
+        ("not.parquet", b"a,b\n1,2\n", "cannot be read as a table"),
+    ],
+)
+def test_an_unreadable_table_is_refused_by_name(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidData, match=message) as refusal:
+        read_table(tmp_path / name)
+    assert name in str(refusal.value)
+
+
+def test_a_text_among_numbers_is_refused_by_row(tmp_path):
+    (tmp_path / "t.csv").write_text("n\n1\n\nabc\n")
+    space = FeatureSpace((Feature("n", missing=0.0),))
+    with pytest.raises(InvalidData, match=r"row 1: 'n' must be a number .got 'abc'"):
+        read_table(tmp_path / "t.csv", space)
+
+
+def test_columns_given_twice_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,a \n1,2\n")
+    with pytest.raises(InvalidData, match="has the column 'a' twice; rename one"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_rows_that_do_not_fit_are_passed_over_and_the_first_is_named():
+    space = mixed_space()
+    records = random_records(space, 5, np.random.default_rng(0))
+    table = pd.DataFrame(records)
+    table.loc[1, "age"] = 12
+    table.loc[3, "job"] = "cook"
+    states, rows, message = fitting_states(space, table)
+    assert rows.tolist() == [0, 2, 4]
+    assert np.array_equal(states, space.encode([records[i] for i in (0, 2, 4)]))
+    assert message.startswith("row 1: 'age' must be at least 18 (got 12")
+    with pytest.raises(InvalidData, match="lacks the columns age"):
+        fitting_states(space, table.drop(columns="age"))
+
+
+def people(n=200):
+    rng = np.random.default_rng(0)
+    income = np.where(rng.random(n) < 0.1, np.nan, rng.uniform(500, 4_300, n).round(2))
+    return pd.DataFrame(
+        {
+            "customer_id": np.arange(n),
+            "note": [f"note {i}" for i in range(n)],
+            "Age": rng.integers(18, 80, n),
+            "gender": rng.choice(["f", "m"], n),
+            "wages": income,
+            "late_payments": rng.integers(0, 7, n),
+            "balance": rng.normal(0, 1000, n),
+            "job": rng.choice(["a", "b", "c"], n),
+            "owner": rng.choice(["yes", "no"], n),
+            "member": rng.integers(0, 2, n),
+            "branch": "main",
+            "nothing": np.nan,
+            "approved": rng.choice(["approved", "refused"], n),
+        }
+    )
+
+
+def test_a_draft_guesses_kinds_bounds_and_what_nobody_can_change():
+    table = people()
+    draft = draft_problem(table, "approved")
+    problem, space = draft.problem, draft.problem.space
+    assert draft.left_out == ("customer_id", "note", "nothing")
+    kinds = {feature.name: feature.kind for feature in space.features}
+    assert kinds == {
+        "Age": "integer",
+        "gender": "categorical",
+        "wages": "numeric",
+        "late_payments": "integer",
+        "balance": "numeric",
+        "job": "categorical",
+        "owner": "boolean",
+        "member": "boolean",
+        "branch": "categorical",
+    }
+    assert [f.name for f in space.features if f.protected] == ["Age", "gender"]
+    assert [f.name for f in space.features if f.immutable] == ["Age", "gender", "branch"]
+    wages = space["wages"]
+    assert (wages.lower, wages.upper) == (0.0, 4300.0)
+    assert wages.missing == pytest.approx(table["wages"].median())
+    assert space["balance"].lower <= table["balance"].min() < 0
+    assert problem.goal.favourable == ("approved",)
+    grids = {a.name: a.arguments for a in problem.actions.actions}
+    assert grids["increase_wages"] == tuple(200.0 * i for i in range(1, 11))
+    assert grids["reduce_late_payments"] == (-1, -2, -3, -4, -5, -6)
+    assert "increase_late_payments" not in grids
+    assert grids["change_job"] == ("a", "b", "c")
+    assert grids["change_owner"] == (True, False)
+    assert space.encode(table).shape == (200, 9)
+
+
+def test_a_draft_reads_back_and_marks_what_to_review():
+    draft = draft_problem(people(), "approved", name="loans", model="net.onnx")
+    text = draft.text()
+    assert problem_from_toml(text) == draft.problem
+    assert draft.problem.model == "net.onnx"
+    before, _, _ = text.partition("[features.gender]")
+    assert before.endswith("# Review: marked immutable and protected because of its name.\n")
+    before, _, _ = text.partition("[goal]")
+    assert "of the classes approved, refused, approved was taken" in before
+    assert "customer_id, note, nothing" in text.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "favourable"),
+    [
+        ("approved", [0, 1], 1),
+        ("SeriousDlqin2yrs", [0, 1], 0),
+        ("loan_default", ["no", "yes"], "no"),
+        ("income", ["<=50K", ">50K"], ">50K"),
+        ("granted", [True, False], True),
+        ("decision", ["good", "poor", "unsure"], "good"),
+        ("level", [1.0, 2.0, 3.0], 3),
+    ],
+)
+def test_the_favourable_class_is_guessed(target, values, favourable):
+    table = pd.DataFrame({"x": range(len(values) * 4), target: values * 4})
+    assert draft_problem(table, target).problem.goal.favourable == (favourable,)
+
+
+def test_names_that_shorten_to_the_same_words_keep_apart():
+    table = pd.DataFrame({"a b": range(9), "a_b": range(9), "A-b": range(9), "ok": [0, 1, 1] * 3})
+    names = [action.name for action in draft_problem(table, "ok").problem.actions.actions]
+    assert len(set(names)) == len(names) == 6
+
+
+def test_values_far_out_do_not_stretch_the_scale():
+    values = np.append(np.linspace(0, 10, 999), 1e6)
+    draft = draft_problem(pd.DataFrame({"x": values, "ok": np.arange(1000) % 2}), "ok")
+    assert draft.problem.space["x"].scale == (0.0, 10.0)
+    assert draft.problem.space["x"].upper == 1e6
+    assert "far out" in draft.comments["features.x"]
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "message"),
+    [
+        ({"x": [1, 2], "y": [0, 1]}, "z", "no column 'z'; its columns are x, y"),
+        ({"x": [1, 2], "y": [1, 1]}, "y", "2 to 20 classes .got 1 different"),
+        ({"x": [1] * 30, "y": range(30)}, "y", "2 to 20 classes .got 30 different"),
+        ({"age": [1, 2], "y": [0, 1]}, "y", "no column that a person could change"),
+    ],
+)
+def test_a_table_that_gives_no_problem_is_refused(table, target, message):
+    with pytest.raises(InvalidData, match=message):
+        draft_problem(pd.DataFrame(table), target)
+
+
+def test_round_numbers():
+    assert [nice_step(x, whole=False) for x in (0.013, 0.5, 7.0, 5000.0)] == [0.01, 0.5, 5.0, 5e3]
+    assert [nice_step(x, whole=True) for x in (0.2, 1.0, 27.0)] == [1, 1, 20]
+    assert round_out(0.0, down=True) == 0.0
+    assert round_out(0.0123, down=False) == 0.013
+    assert round_out(123.0, down=False) == 130.0
+
+
+def odd_problem():
+    space = FeatureSpace(
+        (
+            Feature("income"),
+            Feature("debt"),
+            Feature("overdue", "integer"),
+            Feature("job", "categorical", categories=("a", "b", "ghost")),
+            Feature("city", "categorical", categories=("x", "y")),
+        )
+    )
+    never = Requirement("city", ("y",))
+    return Problem(
+        space,
+        ActionSpace(
+            space,
+            (
+                Action("spend", "income", "add", (-5.0, 5.0)),
+                Action("borrow", "debt", "add", (-1.0, 1.0), lower=0.0),
+                Action("owe", "overdue", "set", (0, 3)),
+                Action("work", "job", "set", ("a", "b", "ghost"), requires=(never,)),
+                Action("far", "debt", "add", (-50.0, -1.0), "decrease", lower=0.0),
+                Action("gone", "debt", "add", (-90.0, -80.0), "decrease", lower=0.0),
+            ),
+        ),
+        CostGraph(space),
+    )
+
+
+def test_odd_actions_are_warned_of():
+    problem = odd_problem()
+    states = np.array([[1.0, 2.0, 1.0, 0.0, 0.0], [3.0, 4.0, 0.0, 1.0, 0.0]])
+    assert len(odd_actions(problem)) == 2
+    warnings = odd_actions(problem, states)
+    expected = [
+        "action 'borrow' can raise 'debt'",
+        "action 'owe' can raise 'overdue'",
+        "nobody in the data has job = ghost, and an action proposes it",
+        "nobody in the data has city = y",
+        "action 'far': to nobody in the data apply -50.0",
+        "action 'gone' never applies to anyone in the data",
+        "action 'work' needs city: y, which nobody has and no action leads to",
+        "action 'spend' can bring 'income' below 0",
+    ]
+    assert len(warnings) == len(expected)
+    for warning, start in zip(warnings, expected, strict=True):
+        assert warning.startswith(start)
+
+
+def test_the_loan_book_has_nothing_odd_in_it():
+    problem = loan_book_problem()
+    assert odd_actions(problem) == []
+
+
+def test_actions_in_words_are_said_to_someone_they_apply_to():
+    problem = mixed_problem()
+    record = {
+        "age": 30, "income": 2100.0, "debt": 4, "school": "none", "job": "clerk", "owner": False,
+    }  # fmt: skip
+    lines = describe_actions(problem, problem.space.encode(record))
+    assert lines == [
+        "earn: Increase your monthly income from 2,100 to 2,200 € (4 amounts, 100 to 400)",
+        "wages: Reduce your monthly income from 2,100 to 0 € (7 values, 0 to 5,000)",
+        "repay: Reduce your debt from 4 to 3 (3 amounts, -1 to -20)",
+        "study: Change your school from none to school (or 1 other value)",
+        "rise: Change your job from clerk to manager, needs school: degree; debt: at most 50",
+        "buy: Buy a home (no to yes)",
+    ]
+    assert len(describe_actions(problem)) == len(describe_actions(odd_problem())) == 6
