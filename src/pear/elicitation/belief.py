@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from pear.elicitation.choices import expected_gain, greedy_choice_set
 from pear.elicitation.pool import Pool, make_pool, step_features
 from pear.elicitation.settings import Settings
+from pear.planning.exact import ExactPlanner, Survey
 from pear.planning.planner import Planner, plan_from_moves
 from pear.preferences import GaussianMixturePrior, ParticlePosterior, Posterior
 from pear.problem import Certificate, Limits, Plan, Problem, costs_under
@@ -37,6 +39,7 @@ class View:
     best: int
     chosen: tuple[int, ...]
     gain: float
+    survey: Any = None
 
     def confidence(self, plan: Plan, problem: Problem) -> float:
         """Share of the draws for which the plan is within 5% of the best plan known."""
@@ -66,15 +69,16 @@ def view_of(
     limits: Limits,
     shown: dict[tuple[int, ...], bool],
     rng: np.random.Generator,
+    survey: Any = None,
 ) -> View:
-    """Pool and question for a state, given what is believed."""
+    """Pool and question for a state, given what is believed and surveyed."""
     draws = posterior.draw(settings.draws, rng)
     samples, weights = posterior.samples, posterior.weights
     if len(samples) > JUDGES:
         samples = posterior.draw(JUDGES, rng)
         weights = np.full(JUDGES, 1.0 / JUDGES)
     mean = posterior.mean()
-    plans = candidate_plans(planner, state, draws, mean, settings, limits, rng)
+    plans, survey = candidate_plans(planner, state, draws, mean, settings, limits, rng, survey)
     known = {plan.moves for plan in plans}
     plans += [
         _rebuilt(planner, state, moves, mean, limits)
@@ -84,11 +88,11 @@ def view_of(
     pool = make_pool(planner.problem, state, plans)
     costs = pool.costs(samples)
     if not len(pool):
-        return View(state, pool, draws, -1, (), 0.0)
+        return View(state, pool, draws, -1, (), 0.0, survey)
     best = int(np.argmin(np.round(weights @ costs, 9)))
     askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
     chosen = tuple(askable[i] for i in greedy_choice_set(costs[:, askable], weights, settings.k))
-    return View(state, pool, draws, best, chosen, expected_gain(costs, weights, chosen))
+    return View(state, pool, draws, best, chosen, expected_gain(costs, weights, chosen), survey)
 
 
 def candidate_plans(
@@ -99,12 +103,33 @@ def candidate_plans(
     settings: Settings,
     limits: Limits,
     rng: np.random.Generator,
-) -> list[Plan]:
+    survey: Any = None,
+) -> tuple[list[Plan], Any]:
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
-    With the mean, candidates are generated anew for each of the k places (algorithm 2);
-    a planner without randomness then offers few, and the draws fill up.
+    An exact planner goes on from its survey of the state; the first survey may take its
+    whole budget, later ones ``pool_rows``. With the mean, candidates are generated anew for
+    each of the k places (algorithm 2); a planner without randomness then offers few, and the
+    draws fill up.
     """
+    if isinstance(planner, ExactPlanner) and settings.pool == "samples":
+        if survey is None:
+            survey = Survey()
+        else:
+            planner = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
+        return planner.surveyed_candidates(state, draws, len(draws), survey, limits)
+    return _fresh_plans(planner, state, draws, mean, settings, limits, rng), None
+
+
+def _fresh_plans(
+    planner: Planner,
+    state: Floats,
+    draws: Floats,
+    mean: Floats,
+    settings: Settings,
+    limits: Limits,
+    rng: np.random.Generator,
+) -> list[Plan]:
     if settings.pool == "samples":
         return planner.candidates(state, draws, len(draws), limits=limits, rng=rng)
     plans: list[Plan] = []

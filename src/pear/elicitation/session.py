@@ -98,6 +98,7 @@ class Session:
         self.events: tuple[dict[str, Any], ...] = ()
         self._posteriors: list[Posterior] = [start_posterior(prior, self.settings, self._rng(0))]
         self._views: dict[str, View] = {}
+        self._surveys: list[Any] = [None]
 
     # What a person can say
 
@@ -180,6 +181,7 @@ class Session:
         last, self.events = self.events[-1], self.events[:-1]
         if last["kind"] == "answer":
             self._posteriors.pop()
+            self._surveys.pop()
         self._views.clear()
 
     def accept(self, choice: int | None = None) -> Plan:
@@ -313,6 +315,7 @@ class Session:
             raise ConversationError("the conversation has ended; undo first to go on")
         if event["kind"] == "answer":
             question = self._question(event)
+            self._surveys.append(self._view(at_start=not self.settings.advance).survey)
             rng = self._rng(self.n_answers, 1)
             answer = answer_from_dict(event["answer"])
             self._posteriors.append(self.posterior.update(question, answer, rng))
@@ -352,6 +355,7 @@ class Session:
                 self.limits,
                 self._shown(state),
                 self._rng(self.n_answers, 2),
+                survey=self._surveys[-1] if np.array_equal(state, self.start) else None,
             )
         return self._views[key]
 

@@ -16,7 +16,7 @@ class Settings:
 
     ``k`` plans per question, at most ``max_questions``. Asking stops when the expected gain
     of one more question is below ``min_gain`` in cost units. ``draws`` posterior samples are
-    planned for per question. ``posterior`` is ``particles`` (default) or ``slices`` (the
+    planned for per question, with at most ``pool_rows`` new rows after the first question. ``posterior`` is ``particles`` (default) or ``slices`` (the
     paper's sampler). ``advance`` asks the next question from the state after the first step
     of the chosen plan, as the paper does. ``pool`` is ``samples`` (the optimum of each
     posterior sample) or ``mean`` (regenerated with the mean weight inside the greedy loop,
@@ -27,6 +27,7 @@ class Settings:
     max_questions: int = 10
     min_gain: float = 0.5
     draws: int = 32
+    pool_rows: int = 4_000
     response: ResponseModel = field(default_factory=lambda: Logistic(0.9))
     posterior: Literal["particles", "slices"] = "particles"
     n_particles: int = 2000
@@ -34,7 +35,13 @@ class Settings:
     pool: Literal["samples", "mean"] = "samples"
 
     def __post_init__(self) -> None:
-        for name, least in (("k", 2), ("max_questions", 0), ("draws", 1), ("n_particles", 10)):
+        for name, least in (
+            ("k", 2),
+            ("max_questions", 0),
+            ("draws", 1),
+            ("pool_rows", 1),
+            ("n_particles", 10),
+        ):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
                 raise InvalidSetting(
                     f"'{name}' must be a whole number of at least {least} "

@@ -164,6 +164,19 @@ def _parents_add(level: Level, rows: Rows) -> Floats:
     return add
 
 
+def bounds_of(tables: Tables, rows: Rows) -> Floats:
+    """Bounds of given assignments, whatever ``rows.bounds`` holds, shape ``(n,)``."""
+    floor = tables.problem.costs.least
+    total = np.zeros(len(rows))
+    for level, chosen in zip(tables.levels, rows.options, strict=True):
+        links = level.links[rows.lanes, chosen]
+        linear = level.own[rows.lanes, :, chosen] + links[:, None] * _parents_add(level, rows)
+        if np.isfinite(floor):
+            linear = np.maximum(linear, links[:, None] * floor)
+        total += np.where(links > 0, linear.mean(axis=1), 0.0)
+    return np.round(total, DECIMALS)
+
+
 def count_below(ordered: Floats, lanes: Indices, limits: Floats) -> Indices:
     """How many entries of row ``lanes[i]`` of ``ordered`` ``(N, G)`` are below ``limits[i]``."""
     if len(ordered) == 1:

@@ -46,6 +46,12 @@ class KnownScores:
         self._keys: Keys | None = None
         self._scores: Floats = np.zeros(0)
 
+    def copy(self) -> KnownScores:
+        """One that can learn more without changing this one."""
+        twin = KnownScores()
+        twin._keys, twin._scores = self._keys, self._scores
+        return twin
+
     def scores(self, keys: Keys) -> Floats:
         """Scores of these states, NaN where not known, shape ``(n,)``."""
         found = np.full(len(keys), np.nan)

@@ -34,6 +34,7 @@ class Lane:
     """State of one search. Everything with a bound below ``complete`` is scored or pending."""
 
     number: int
+    hurried: bool = False
     incumbent: Incumbent | None = None
     decided: bool = False
     stopped: bool = False
@@ -133,7 +134,8 @@ class Lane:
 
     def cap(self, max_rows: int) -> int:
         """How many assignments a shell may hold before it is narrowed."""
-        return (8 if self._narrow else 1) * max(max_rows, 50_000)
+        least = 0 if self.hurried else 50_000
+        return (8 if self._narrow else 1) * max(max_rows, least)
 
     @property
     def _narrow(self) -> bool:
@@ -144,7 +146,7 @@ class Lane:
     ) -> None:
         """Take a shell: assignments below ``threshold``, sorted; those scored before are passed."""
         if dropped:
-            if self._narrow:
+            if self._narrow or (self.hurried and self.incumbent is not None):
                 self.stop()
             proven = max(self.complete, self._least)
             self._step = (min(self._threshold, threshold) - proven) / 4

@@ -109,7 +109,8 @@ def build_tables(
     graph, actions = problem.costs, problem.actions
     columns = [column for column in graph.order if column in actions.actionable]
     results = actions.results(starts)
-    legal = actions.changes_legally(starts)
+    possible = actions.changes_legally(starts)
+    legal = possible.copy()
     for limit in set(limits):
         mine = np.array([one == limit for one in limits])
         legal[mine] &= actions.within_limits(results[mine], limit)
@@ -118,9 +119,7 @@ def build_tables(
     for column in columns:
         if max_changes == 1:
             moves = np.flatnonzero(actions.feature_of == column)
-            raw = _single(
-                problem, column, starts, weights, moves, results[:, moves], legal[:, moves]
-            )
+            raw = _single(problem, column, starts, weights, moves, results, possible, legal)
         else:
             longest = min(max_changes, max_length)
             raw = chain_options(problem, column, starts, weights, limits, longest)
@@ -137,10 +136,13 @@ def _single(
     weights: Floats,
     moves: Indices,
     results: Floats,
+    possible: NDArray[np.bool_],
     legal: NDArray[np.bool_],
 ) -> dict[str, NDArray[np.generic]]:
+    # Values do not depend on a person's limits, so that states keep their keys.
+    results, possible, legal = results[:, moves], possible[:, moves], legal[:, moves]
     current = starts[:, [column]]
-    values = np.concatenate([current, np.where(legal, results, current)], axis=1)
+    values = np.concatenate([current, np.where(possible, results, current)], axis=1)
     change = problem.costs.change(column, np.broadcast_to(current, results.shape), values[:, 1:])
     own = np.zeros((*weights.shape[:2], values.shape[1]))
     own[:, :, 1:] = weights[:, :, [column]] * change[:, None, :]

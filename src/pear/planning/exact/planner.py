@@ -15,6 +15,7 @@ from pear.planning.exact.drivers import drive
 from pear.planning.exact.lane import Lane
 from pear.planning.exact.options import build_tables
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
+from pear.planning.exact.survey import Survey
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
 from pear.problem.plan import Verdict
 
@@ -107,13 +108,33 @@ class ExactPlanner:
         Costs and certificate of each plan are those for the first sample it is optimal for.
         """
         n = max(1, min(n, self.max_rows // (2 * self.longest)))
-        found = self._optima(state, samples, limits, reserve=n * (self.longest - 1))
+        return self._distinct(self._optima(state, samples, limits, n * (self.longest - 1)), n)
+
+    def _distinct(self, found: Search, n: int) -> list[Plan]:
         support: dict[tuple[int, ...], list[int]] = {}
         for lane in found.lanes:
             if lane.incumbent is not None:
                 support.setdefault(lane.incumbent.moves, []).append(lane.number)
         ranked = sorted(support.values(), key=len, reverse=True)
         return self._plans(found, [numbers[0] for numbers in ranked[:n]])
+
+    def surveyed_candidates(
+        self,
+        state: Floats,
+        samples: Floats,
+        n: int,
+        survey: Survey,
+        limits: Limits = NO_LIMITS,
+    ) -> tuple[list[Plan], Survey]:
+        """As :meth:`candidates`, starting from what earlier calls for this state learned.
+
+        The plans are the best known for the samples; a proof is given up where it would
+        take more than ``max_rows`` assignments of one sample.
+        """
+        n = max(1, min(n, self.max_rows // (2 * self.longest)))
+        reserve = n * (self.longest - 1)
+        found = self._optima(state, samples, limits, reserve, survey=survey)
+        return self._distinct(found, n), found.learned()
 
     def optima(self, state: Floats, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
         """The optimal plan for each sample ``(s, p)``, all found in one pass."""
@@ -122,11 +143,20 @@ class ExactPlanner:
         )
         return self._plans(found)
 
-    def _optima(self, state: Floats, samples: Floats, limits: Limits, reserve: int) -> Search:
+    def _optima(
+        self,
+        state: Floats,
+        samples: Floats,
+        limits: Limits,
+        reserve: int,
+        survey: Survey | None = None,
+    ) -> Search:
         samples = np.atleast_2d(self._weights(samples))
         states = np.repeat(self._states(state), len(samples), axis=0)
         groups = np.zeros(len(samples), np.intp)
-        return self._search(states, samples[:, None], [limits] * len(samples), groups, reserve)
+        return self._search(
+            states, samples[:, None], [limits] * len(samples), groups, reserve, survey
+        )
 
     def plans_by_length(
         self, state: Floats, weights: Floats, limits: Limits = NO_LIMITS
@@ -169,6 +199,7 @@ class ExactPlanner:
         limits: Sequence[Limits],
         groups: NDArray[np.intp],
         reserve: int,
+        survey: Survey | None = None,
     ) -> Search:
         began = time.monotonic()
         tables = build_tables(
@@ -188,6 +219,8 @@ class ExactPlanner:
             deadline=np.inf if self.max_seconds is None else began + self.max_seconds,
             first_batch=self.first_batch,
             progress=self.progress,
+            survey=survey if self.max_changes_per_feature == 1 else None,
+            hurried=survey is not None,
         )
         drive(search, self.black_box)
         return search

@@ -21,11 +21,14 @@ from pear.planning.exact.lane import Incumbent, Lane, single_changes
 from pear.planning.exact.options import Floats, Indices, Tables
 from pear.planning.exact.order import best_orders
 from pear.planning.exact.sequences import Target, best_sequence
+from pear.planning.exact.survey import Survey, changed_moves
 
 SearchSteps = Generator[Floats, Floats, "list[Lane]"]
 
 FIRST_BATCH = 64
 LARGEST_BATCH = 8_192
+RECALLED = 3
+"""Favourable states of a survey whose exact order is worked out for each lane."""
 BEAM_AFTER = 4_000
 """Rows after which a lane without a plan is given one by a score-guided beam."""
 
@@ -59,6 +62,10 @@ class Search:
     deadline: float = np.inf
     first_batch: int = FIRST_BATCH
     progress: Callable[[Progress], None] | None = None
+    survey: Survey | None = None
+    """What earlier searches from the same start learned; only with a single group."""
+    hurried: bool = False
+    """Give a lane up that has a plan and more to prove than the budget allows."""
     lanes: list[Lane] = field(default_factory=list)
     rows_asked: Indices = field(default_factory=lambda: np.zeros(0, np.intp))
     stopped_by_clock: bool = False
@@ -76,7 +83,10 @@ class Search:
         self._known = [
             KnownScores() if len(members) > 1 or shared else None for members in self._members
         ]
-        self.lanes = [Lane(number) for number in range(count)]
+        if self.survey is not None:
+            self._known = [self.survey.known.copy()]
+        self._found: tuple[list[Indices], list[Floats]] = ([], [])
+        self.lanes = [Lane(number, hurried=self.hurried) for number in range(count)]
         firsts = np.array([members[0] for members in self._members])
         scores = yield from self._ask(self.tables.starts[firsts], np.arange(n_groups))
         singles = single_changes(self.tables)
@@ -85,6 +95,8 @@ class Search:
             if lane.start_score > self.bars[lane.number]:
                 lane.decide(Incumbent(0.0, 0, -1, (), lane.start_score))
             lane.begin(singles[lane.number], float(self.tables.rest[0, lane.number]))
+        if self.survey is not None and len(self.survey.scores):
+            self._recall(self.survey)
         while True:
             open_lanes = [lane for lane in self.lanes if not lane.decided]
             if not open_lanes:
@@ -97,6 +109,28 @@ class Search:
             yield from self._score_round([lane for lane in open_lanes if not lane.decided])
             self._report()
         return self.lanes
+
+    def learned(self) -> Survey:
+        """The survey with everything this search found."""
+        [known] = self._known
+        return (self.survey or Survey()).extended(known or KnownScores(), *self._found)
+
+    def _recall(self, survey: Survey) -> None:
+        """Give lanes the best of the favourable states known before."""
+        numbers = np.array([lane.number for lane in self.lanes if not lane.decided], np.intp)
+        if not len(numbers):
+            return
+        rows, scores = survey.rows(self.tables, numbers)
+        fine = scores > self.bars[rows.lanes]
+        rows, scores = rows.take(np.flatnonzero(fine)), scores[fine]
+        keys = assignment_keys(self.tables, rows.lanes, rows.options)
+        order = np.lexsort((*key_words(keys)[::-1], rows.steps, rows.bounds, rows.lanes))
+        place = np.arange(len(order)) - np.searchsorted(rows.lanes[order], rows.lanes[order])
+        for i in order[place < RECALLED]:
+            lane = self.lanes[rows.lanes[i]]
+            if lane.improves(rows.bounds[i], rows.steps[i], keys[i]):
+                options = np.array([column[i] for column in rows.options])
+                self._offer(lane, options, int(rows.steps[i]), keys[i], float(scores[i]))
 
     def _refill(self, lanes: list[Lane]) -> None:
         """Enumerate the next shell of the lanes that have nothing left to score."""
@@ -224,6 +258,10 @@ class Search:
 
     def _learn(self, lane: Lane, rows: Rows, keys: NDArray[np.generic], scores: Floats) -> None:
         """Favourable states get their exact cheapest order and may lower incumbents."""
+        if self.survey is not None:
+            good = np.flatnonzero(scores > self.bars[lane.number])
+            self._found[0].append(changed_moves(self.tables, rows.take(good)))
+            self._found[1].append(scores[good])
         for i in np.flatnonzero(scores > self.bars[lane.number]):
             if not lane.improves(rows.bounds[i], rows.steps[i], keys[i]):
                 break
