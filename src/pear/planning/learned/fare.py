@@ -17,10 +17,10 @@ from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import plans_under
-from pear.planning.tree.planners import Met, SearchPlanner
+from pear.planning.tree.planners import Met, Returns, SearchPlanner
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
-from pear.planning.tree.search import Ask, Effort, People, search
-from pear.problem import Limits, Problem
+from pear.planning.tree.search import Ask, People, search
+from pear.problem import Limits
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,7 @@ class PolicyPlanner(SearchPlanner):
         simulations: int = 5,
         max_rows: int | None = None,
         searches: int = 8,
+        returns: Returns = "best",
     ) -> None:
         super().__init__(
             policy.problem,
@@ -49,6 +50,7 @@ class PolicyPlanner(SearchPlanner):
             simulations=simulations,
             max_rows=max_rows,
             searches=searches,
+            returns=returns,
         )
         if policy.kind != self.kind:
             raise InvalidSetting(
@@ -118,10 +120,16 @@ class WFARE(PolicyPlanner):
         simulations: int = 5,
         max_rows: int | None = None,
         searches: int = 8,
+        returns: Returns = "best",
         rules: SavingRules = SavingRules(),
     ) -> None:
         super().__init__(
-            policy, black_box, simulations=simulations, max_rows=max_rows, searches=searches
+            policy,
+            black_box,
+            simulations=simulations,
+            max_rows=max_rows,
+            searches=searches,
+            returns=returns,
         )
         self.settings = rules
         self._references: OrderedDict[tuple[bytes, Limits, int | None], Reference] = OrderedDict()
@@ -142,9 +150,9 @@ class WFARE(PolicyPlanner):
         known, costs, scores = self.fallbacks(states, weights, references)
         charged = np.array([reference.rows for reference in references])
         people = People(states, weights, costs, limits, streams, scores)
-        effort = Effort(self.simulations, None if max_rows is None else max_rows - charged)
+        effort = self.effort(None if max_rows is None else max_rows - charged)
         outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
-        found = FoundPlans.joined([outcome.found, known])
+        found = FoundPlans.joined([self.kept(outcome), known])
         return Met(found, charged + outcome.rows, scores)
 
     def fallbacks(
@@ -174,7 +182,8 @@ class WFARE(PolicyPlanner):
         if absent:
             rows = None if max_rows is None else max_rows - max_rows // 2
             places = list(absent.values())
-            fresh = dict(zip(absent, self._search_mean(states[places], limits, rows, ask)))
+            searched = self._search_mean(states[places], limits, rows, ask)
+            fresh = dict(zip(absent, searched, strict=True))
         known = [fresh[key] if key in fresh else self._references[key] for key in keys]
         self._references.update(fresh)
         while len(self._references) > REMEMBERED:
@@ -188,7 +197,7 @@ class WFARE(PolicyPlanner):
             self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
         )
         people = People(states, mean, np.full(len(states), np.nan), limits)
-        effort = Effort(self.simulations, max_rows)
+        effort = self.effort(max_rows)
         outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
         references = []
         for person in range(len(states)):

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
-from pear.planning.learned.episodes import Episodes, search_episodes
+from pear.planning.learned.episodes import Episodes
 from pear.planning.learned.loss import trace_loss
 from pear.planning.learned.policy import Kind, Policy
+from pear.planning.learned.progress import Progress
 from pear.planning.learned.replay import Replay
 from pear.planning.learned.traces import Traces, build_traces
+from pear.planning.learned.workers import EpisodeSearch, Shard
 from pear.problem import Problem
 from pear.problem.features import States
 
@@ -46,6 +48,7 @@ class TrainingSettings:
     batch_people: int = 128
     simulations: int = 15
     planning_simulations: int = 5
+    shard_people: int = 64
     gradient_steps: int = 8
     gradient_batch: int = 128
     learning_rate: float = 1e-3
@@ -70,20 +73,6 @@ class TrainingSettings:
             raise InvalidSetting(f"'noise_share' must be in [0, 1) (got {self.noise_share!r})")
 
 
-@dataclass(frozen=True)
-class Progress:
-    """One line of the training curve; validation figures are of the latest validation."""
-
-    iteration: int
-    seconds: float
-    loss: float
-    training_success: float
-    validation_success: float
-    validation_cost: float
-    validation_loss: float
-    best: bool
-
-
 class Trainer:
     """Everything training holds between iterations; :meth:`step` runs one of them."""
 
@@ -95,6 +84,7 @@ class Trainer:
         sample_weights: SampleWeights,
         mean_weights: Floats,
         settings: TrainingSettings = TrainingSettings(),
+        workers: int = 1,
     ) -> None:
         torch = require("torch")
         self.problem, self.black_box, self.settings = problem, black_box, settings
@@ -115,6 +105,7 @@ class Trainer:
         self.judge_weights = self._weights(judges, sample_weights, rng)
         self.optimizer = torch.optim.Adam(self.policy.agent.parameters(), lr=settings.learning_rate)
         self.replay = self._empty_replay()
+        self.searcher = EpisodeSearch(self.policy, black_box, workers)
         self.rng = rng
         self.iteration = 0
         self.history: list[Progress] = []
@@ -156,12 +147,15 @@ class Trainer:
         checkpoint: Callable[[Trainer], None] | None = None,
     ) -> Policy:
         """Train to the end and return the best policy; ``checkpoint`` runs at validations."""
-        while not self.finished:
-            progress = self.step()
-            if report is not None:
-                report(progress)
-            if checkpoint is not None and self.iteration % self.settings.validate_every == 0:
-                checkpoint(self)
+        try:
+            while not self.finished:
+                progress = self.step()
+                if report is not None:
+                    report(progress)
+                if checkpoint is not None and self.iteration % self.settings.validate_every == 0:
+                    checkpoint(self)
+        finally:
+            self.searcher.close()
         return self.best_policy
 
     def step(self) -> Progress:
@@ -187,16 +181,20 @@ class Trainer:
     def episodes(self, states: States, weights: Floats, training: bool) -> Episodes:
         """The best trace of each person the current policy's search finds."""
         settings = self.settings
-        return search_episodes(
-            self.policy,
-            self.black_box,
-            states,
-            weights,
-            simulations=settings.simulations if training else settings.planning_simulations,
-            reference_simulations=settings.planning_simulations,
-            rng=self.rng if training else np.random.default_rng(settings.seed),
-            noise=(settings.noise_share, settings.noise_concentration) if training else None,
-        )
+        noise = (settings.noise_share, settings.noise_concentration) if training else None
+        rng = self.rng if training else np.random.default_rng(settings.seed)
+        shards = [
+            Shard(
+                states[first : first + settings.shard_people],
+                weights[first : first + settings.shard_people],
+                seed=int(rng.integers(2**63)),
+                simulations=settings.simulations if training else settings.planning_simulations,
+                reference_simulations=settings.planning_simulations,
+                noise=noise,
+            )
+            for first in range(0, len(states), settings.shard_people)
+        ]
+        return self.searcher(shards)
 
     def traces(self, batch: NDArray[np.intp], episodes: Episodes) -> Traces:
         return build_traces(

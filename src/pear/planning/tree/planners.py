@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,14 @@ from pear.planning.tree.arrays import bytes_per_node
 from pear.planning.tree.evaluation import Evaluator, UniformPrior
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import as_samples, plans_under
-from pear.planning.tree.rules import LengthRules, Rules
-from pear.planning.tree.search import Ask, Effort, People, search
+from pear.planning.tree.rules import LengthRules, Rules, SavingRules
+from pear.planning.tree.search import Ask, Effort, People, SearchOutcome, search
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
+
+Returns = Literal["best", "path"]
 
 MEMORY_AT_ONCE = 256 * 2**20
 """Bytes of trees searched at once; more people are searched in several batches."""
@@ -43,6 +46,8 @@ class SearchPlanner:
 
     ``simulations`` are per step. ``max_rows`` caps the rows asked of the black box for one
     plan (None: no cap). ``searches`` is the number of samples ``candidates`` plans for.
+    ``returns`` is ``best``: the best of all successful plans met, or ``path``: the path of
+    the most visited moves, as the paper's planners do.
     """
 
     method = "search"
@@ -55,7 +60,11 @@ class SearchPlanner:
         simulations: int = 15,
         max_rows: int | None = None,
         searches: int = 8,
+        returns: Returns = "best",
     ) -> None:
+        if returns not in get_args(Returns):
+            raise InvalidSetting(f"'returns' must be 'best' or 'path' (got {returns!r})")
+        self.returns = returns
         self.problem = problem
         self.black_box = black_box
         self.simulations = at_least_one("simulations", simulations)
@@ -161,9 +170,17 @@ class SearchPlanner:
         """Search for B people; found costs are under the weights searched with."""
         nothing = np.full(len(states), np.nan)
         people = People(states, weights, nothing, limits, streams)
-        effort = Effort(self.simulations, max_rows)
+        effort = self.effort(max_rows)
         outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
-        return Met(outcome.found, outcome.rows, outcome.scores)
+        return Met(self.kept(outcome), outcome.rows, outcome.scores)
+
+    def effort(self, max_rows: int | NDArray[np.int64] | None) -> Effort:
+        """What one search may do."""
+        return Effort(self.simulations, max_rows)
+
+    def kept(self, outcome: SearchOutcome) -> FoundPlans:
+        """The plans to choose from."""
+        return outcome.found if self.returns == "best" else outcome.path
 
     def ask_once(self, states: States) -> Floats:
         """Scores where equal states are asked once."""
@@ -258,7 +275,8 @@ class SearchPlanner:
 class TreeSearch(SearchPlanner):
     """Plain MCTS: uniform prior, random playouts, reward γ^length.
 
-    Of the successful plans it meets it returns the cheapest under the weights given.
+    Of the successful plans it meets it returns the cheapest under the weights given. With
+    ``rules=SavingRules()`` the search itself is after cheap plans too.
     """
 
     method = "mcts"
@@ -271,10 +289,16 @@ class TreeSearch(SearchPlanner):
         simulations: int = 15,
         max_rows: int | None = None,
         searches: int = 8,
-        rules: LengthRules = LengthRules(),
+        returns: Returns = "best",
+        rules: LengthRules | SavingRules = LengthRules(),
     ) -> None:
         super().__init__(
-            problem, black_box, simulations=simulations, max_rows=max_rows, searches=searches
+            problem,
+            black_box,
+            simulations=simulations,
+            max_rows=max_rows,
+            searches=searches,
+            returns=returns,
         )
         self.settings = rules
 

@@ -61,7 +61,7 @@ def length_reward(length: Floats, cost: Floats, reference: Floats, *, gamma: flo
     >>> length_reward(np.array([2.0]), np.array([9.0]), np.array([0.0]), gamma=0.5)
     array([0.25])
     """
-    return gamma ** np.asarray(length, float)
+    return np.asarray(gamma ** np.asarray(length, float))
 
 
 def saving_reward(
@@ -83,7 +83,7 @@ def action_cost_bonus(
 ) -> Floats:
     """exp(-C(a, s | w)): MCTS and FARE. STOP costs nothing."""
     stop = np.zeros((len(move_costs), 1))
-    return np.exp(-np.concatenate([move_costs, stop], axis=1))
+    return np.asarray(np.exp(-np.concatenate([move_costs, stop], axis=1)))
 
 
 def prefix_bonus(

@@ -58,12 +58,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """``executed`` ``(B, L)``: the most visited moves, -1 after the end; ``success`` ``(B,)``
-    of that path; all plans ``found``; ``rows`` ``(B,)`` asked; start ``scores`` ``(B,)``."""
+    """``executed`` ``(B, L)``: the most visited moves, -1 after the end; ``path``: those of
+    them that succeed; all plans ``found``; ``rows`` ``(B,)`` asked; start ``scores`` ``(B,)``."""
 
     executed: Integers
-    executed_scores: Floats
-    success: NDArray[np.bool_]
+    path: FoundPlans
     found: FoundPlans
     rows: NDArray[np.int64]
     scores: Floats
@@ -134,8 +133,9 @@ class _Search:
         moves, scores = self.trees.way_to(everybody, root, self.problem.max_length)
         return SearchOutcome(
             executed=moves,
-            executed_scores=scores,
-            success=self.trees.favourable[everybody, root],
+            path=FoundPlans(everybody, moves, scores, self.trees.cost[everybody, root]).where(
+                self.trees.favourable[everybody, root]
+            ),
             found=self.all_found(),
             rows=self.rows,
             scores=self.trees.score[:, 0],

@@ -1,0 +1,135 @@
+"""Training: determinism, checkpoints, replay, refusals."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+
+from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
+from pear.planning.learned.episodes import dirichlet
+from pear.planning.learned.progress import write_curves
+from pear.planning.learned.training import Trainer, TrainingSettings
+from tests.planning.learned.agents import quick_trainer, sample_weights
+from tests.planning.small_problems import small_model, small_problem
+
+
+def same_agents(first, second):
+    one, two = first.agent.state_dict(), second.agent.state_dict()
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", ["rl", "fare", "wfare"])
+def test_the_same_seed_gives_the_same_policy(kind):
+    first = quick_trainer(kind, iterations=3).run()
+    again = quick_trainer(kind, iterations=3).run()
+    other = quick_trainer(kind, iterations=3, seed=1).run()
+    assert same_agents(first, again)
+    assert not same_agents(first, other)
+
+
+def test_training_lowers_the_loss_and_the_cost():
+    trainer = quick_trainer("wfare")
+    trainer.run()
+    first, last = trainer.history[3], trainer.history[-1]
+    assert last.loss < 0.7 * trainer.history[0].loss
+    assert last.validation_success >= first.validation_success
+
+
+@pytest.mark.parametrize("kind", ["rl", "wfare"])
+def test_interrupted_training_goes_on_exactly(kind, tmp_path):
+    whole = quick_trainer(kind, iterations=6)
+    whole.run()
+    begun = quick_trainer(kind, iterations=6)
+    for _ in range(3):
+        begun.step()
+    save_checkpoint(begun, tmp_path / "training.safetensors")
+    resumed = quick_trainer(kind, iterations=6)
+    load_checkpoint(resumed, tmp_path / "training.safetensors")
+    assert resumed.iteration == 3
+    resumed.run()
+    assert same_agents(whole.policy, resumed.policy)
+    assert same_agents(whole.best_policy, resumed.best_policy)
+    assert [line.loss for line in whole.history] == [line.loss for line in resumed.history]
+
+
+def test_checkpoints_are_written_at_every_validation(tmp_path):
+    written = []
+    quick_trainer("fare", iterations=8).run(checkpoint=lambda t: written.append(t.iteration))
+    assert written == [4, 8]
+
+
+def test_a_checkpoint_of_other_training_is_refused(tmp_path):
+    path = tmp_path / "training.safetensors"
+    save_checkpoint(quick_trainer("fare"), path)
+    with pytest.raises(FingerprintMismatch, match="'simulations' was 8, is 9"):
+        load_checkpoint(quick_trainer("fare", simulations=9), path)
+
+
+def test_more_workers_give_the_same_policy():
+    """The black box of the small problem is a local function: it is searched here."""
+    assert same_agents(
+        quick_trainer("wfare", iterations=2).run(),
+        quick_trainer("wfare", iterations=2, workers=2).run(),
+    )
+
+
+def test_training_ends_when_validation_no_longer_improves():
+    trainer = quick_trainer("wfare", iterations=500, validate_every=1, patience=2)
+    trainer.run()
+    assert trainer.iteration < 500
+    assert trainer.stale == 2
+
+
+def test_the_replay_keeps_the_best_trace_and_prefers_successes():
+    trainer = quick_trainer("wfare")
+    for _ in range(6):
+        before = trainer.replay.merit.copy()
+        trainer.step()
+        assert (trainer.replay.merit >= before).all()
+    replay = trainer.replay
+    seen = np.flatnonzero(replay.merit > -np.inf)
+    replay.traces.success[seen[: len(seen) // 2]] = False
+    replay.traces.success[seen[len(seen) // 2 :]] = True
+    drawn = replay.sample(4000, np.random.default_rng(0))
+    share = len(seen) - len(seen) // 2
+    expected = share / (share + 0.25 * (len(seen) // 2))
+    assert drawn.success.mean() == pytest.approx(expected, abs=0.03)
+
+
+def test_noise_is_the_smaller_share_and_stays_legal():
+    rng = np.random.default_rng(0)
+    legal = np.tile([True, True, False, True], (20_000, 1))
+    prior = np.tile([0.7, 0.2, 0.0, 0.1], (20_000, 1))
+    mixed = dirichlet(0.3, 0.3, rng)(prior, legal)
+    assert mixed.sum(axis=1) == pytest.approx(1)
+    assert (mixed[:, 2] == 0).all()
+    assert mixed.mean(axis=0) == pytest.approx([0.59, 0.24, 0, 0.17], abs=0.01)
+    assert (mixed >= 0.7 * prior - 1e-12).all()
+
+
+def test_curves_are_a_table(tmp_path):
+    trainer = quick_trainer("fare", iterations=4)
+    trainer.run()
+    write_curves(trainer.history, tmp_path / "curves.csv")
+    with (tmp_path / "curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["iteration"] for row in rows] == ["1", "2", "3", "4"]
+    assert float(rows[-1]["validation_success"]) > 0
+
+
+def test_people_the_model_accepts_are_no_use():
+    problem = small_problem()
+    people = np.tile([30.0, 9.0, 0.0, 2.0], (5, 1))
+    mean = np.ones(problem.costs.n_weights)
+    with pytest.raises(InvalidSetting, match="at least 2 people the model refuses \\(got 0\\)"):
+        Trainer(problem, small_model(problem), people, sample_weights, mean)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"iterations": 0}, {"learning_rate": 0.0}, {"noise_share": 1.0}, {"pool": -1}]
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(InvalidSetting, match=next(iter(wrong))):
+        TrainingSettings(**wrong)
