@@ -134,7 +134,8 @@ class CostGraph:
     ) -> Floats:
         """Costs of n (state, move) pairs: ``(n,)`` for one weight vector, ``(n, s)`` for s."""
         weights = self.check_weights(weights)
-        return self.floored(self.features(states, actions, moves) @ weights.T)
+        linear = self.features(states, actions, moves) @ weights.T
+        return linear if self.floor is None else np.maximum(linear, self.floor, out=linear)
 
     def sequence_features(self, start: Floats, actions: ActionSpace, moves: Any) -> Floats:
         """Cost features of each step of a sequence, shape ``(length, n_weights)``."""
