@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 import pear
-from pear.errors import PearError
+from pear.errors import PearError, WorkerFailed
 from pear.service import api, api_lender, logs, pages, pages_lender
 from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, from_pear_error
 from pear.service.middleware import Around
@@ -137,7 +137,8 @@ def _add_errors(app: FastAPI) -> None:
         if isinstance(error, Busy):
             request.app.state.service.metrics.refuse()
         if found.status >= 500:
-            logs.note("error", level=logging.ERROR, exc_info=error)
+            facts = {"why": str(error)} if isinstance(error, WorkerFailed) else {}
+            logs.note("error", level=logging.ERROR, exc_info=error, **facts)
         return answer_error(request, found)
 
     @app.exception_handler(HTTPException)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.elicitation.session import Session
+from pear.elicitation.session import ChoiceSet, Session
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import ConversationError, PearError
 from pear.planning.exact import ExactPlanner
@@ -24,7 +25,7 @@ from pear.preferences import default_prior
 from pear.problem import Plan, Problem
 from pear.service.limits import add_limit, as_limits, check_limit
 from pear.service.settings import Settings
-from pear.service.views import alternatives, card, with_reasons
+from pear.service.views import alternatives, card, differences, with_reasons
 
 Snapshot = Mapping[str, Any]
 """A conversation as :func:`pear.service.conversations._snapshot` gives it."""
@@ -176,17 +177,23 @@ class Engine:
         question = session.ask() if state["stage"] != "plan" else None
         if question is not None and not decision["favourable"]:
             plans = [
-                {**card(self.problem, plan, difference=words), "moves": list(plan.moves)}
-                for plan, words in zip(question.plans, question.differences, strict=True)
+                {**card(self.problem, plan), "apart": apart, "moves": list(plan.moves)}
+                for plan, apart in zip(question.plans, differences(question.plans), strict=True)
             ]
-            question_view = {"number": question.number, "plans": plans}
-            return {**view, "stage": "question", "question": question_view}
+            view |= {"stage": "question", "left": self._questions_left(question)}
+            return {**view, "question": {"number": question.number, "plans": plans}}
         found = session.recommend()
         if found.plan.success:
             if decision["favourable"]:
                 view["notices"] = [*view["notices"], "reached"]
             return {**view, "stage": "plan", "result": self._result(session, found)}
         return {**view, "stage": "no_plan", "no_plan": self._no_plan(state, session, found.plan)}
+
+    def _questions_left(self, question: ChoiceSet) -> int:
+        """Questions until none is worth asking, if each divides what it is worth by k."""
+        least, k = max(self.settings.min_gain, 1e-9), self.settings.k
+        rounds = 1 + math.ceil(math.log(max(question.gain / least, 1.0), k))
+        return min(rounds, self.settings.max_questions - question.number + 1)
 
     def _result(self, session: Session, found: Any) -> dict[str, Any]:
         plan: Plan = found.plan
@@ -276,7 +283,7 @@ def _bare(plan: Mapping[str, Any]) -> dict[str, Any]:
     """A plan of an answered question, for looking back: its words only."""
     return {
         "steps": [{"words": step["words"]} for step in plan["steps"]],
-        "difference": plan["difference"],
+        "apart": plan["apart"],
     }
 
 

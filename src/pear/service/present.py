@@ -71,7 +71,41 @@ class Presenter:
     def card(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """A plan with the reason of each step in words."""
         steps = [{**step, "reason": self.reason(step)} for step in plan["steps"]]
-        return {**plan, "steps": steps}
+        return {**plan, "steps": steps, "difference": self.difference(plan.get("apart"))}
+
+    def difference(self, apart: Mapping[str, Any] | None) -> str:
+        """What sets a plan apart from the others of its question."""
+        if not apart:
+            return ""
+        parts = [self._other_values(item) for item in apart["values"]]
+        if apart["only"]:
+            parts.append(self.texts("difference.only", features=self._names(apart["only"])))
+        if apart["spared"]:
+            key = "difference.spared" if len(apart["spared"]) == 1 else "difference.spared_many"
+            parts.append(self.texts(key, features=self._names(apart["spared"])))
+        if not parts:
+            parts.append(self.texts("difference.order" if apart["order"] else "difference.part"))
+        return " ".join(parts)
+
+    def _names(self, names: Sequence[str]) -> str:
+        words = [self.problem.space[name].words for name in names]
+        head = ", ".join(words[:-1])
+        return f"{head} {self.texts('difference.and')} {words[-1]}" if head else words[-1]
+
+    def _other_values(self, item: Mapping[str, Any]) -> str:
+        feature = self.problem.space[item["feature"]]
+        others = [
+            self.texts(
+                "difference.other", value=feature.show(feature.code(value)), letter="ABCD"[place]
+            )
+            for place, value in item["others"]
+        ]
+        return self.texts(
+            "difference.value",
+            feature=feature.words[:1].upper() + feature.words[1:],
+            value=feature.show(feature.code(item["value"])),
+            others=", ".join(others),
+        )
 
     def reason(self, step: Mapping[str, Any]) -> str:
         """Why a step is in the plan, from what the search measured."""
@@ -125,7 +159,7 @@ class Presenter:
         loosenings = [
             {
                 **item,
-                "words": self.texts("no_plan.and").join(
+                "words": f" {self.texts('no_plan.and')} ".join(
                     self.limit(by_id[number]) for number in item["limits"] if number in by_id
                 ),
                 "plan": self.card(item["plan"]) if item.get("plan") else None,

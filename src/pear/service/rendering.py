@@ -147,7 +147,6 @@ def picture(texts: Catalogue, steps: Sequence[Mapping[str, Any]], bar: float) ->
     for number, score in enumerate(scores):
         label = texts("plan.score_after", step=number) if number else texts("plan.score_today")
         width = max(3.0, round(WIDTH * score, 1))
-        inside = width > 60
         bars.append(
             {
                 "label": label,
@@ -155,8 +154,6 @@ def picture(texts: Catalogue, steps: Sequence[Mapping[str, Any]], bar: float) ->
                 "y": FIRST_BAR + BAR_HEIGHT * number,
                 "width": width,
                 "enough": score > bar,
-                "inside": inside,
-                "text_x": width - 6 if inside else width + 6,
             }
         )
     words = " ".join(
@@ -166,7 +163,6 @@ def picture(texts: Catalogue, steps: Sequence[Mapping[str, Any]], bar: float) ->
         "bars": bars,
         "bar_x": round(WIDTH * bar, 1),
         "needed": points(bar),
-        "top": FIRST_BAR - 4,
         "height": FIRST_BAR + BAR_HEIGHT * len(bars) + 8,
         "words": texts("plan.score_alt", bars=words, bar=points(bar)),
     }

@@ -14,6 +14,7 @@ import multiprocessing
 import signal
 import threading
 import time
+import traceback
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -244,7 +245,9 @@ def _serve(pipe: Connection, maker: EngineMaker) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """Ours as they are; others as a text, since not every exception can travel."""
+    """Ours as they are; of others the kind and place, since their text may hold someone's data."""
     if isinstance(error, PearError):
         return error
-    return WorkerFailed(f"{type(error).__name__} in a search: {error}")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+    return WorkerFailed(f"a search ended with {type(error).__name__} at {place}")

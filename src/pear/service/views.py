@@ -17,9 +17,7 @@ from pear.problem.actions import Requirement
 from pear.service.limits import refusals
 
 
-def card(
-    problem: Problem, plan: Plan, *, difference: str = "", easiest: float | None = None
-) -> dict[str, Any]:
+def card(problem: Problem, plan: Plan, *, easiest: float | None = None) -> dict[str, Any]:
     """A plan as it is shown; ``easiest`` is the cost that counts as an effort of 1."""
     return {
         "steps": [
@@ -35,10 +33,40 @@ def card(
             }
             for step in plan.steps
         ],
-        "difference": difference,
         "score": plan.score,
         "effort": plan.cost / easiest if easiest else 1.0,
     }
+
+
+def differences(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+    """What sets each plan of a question apart from the others, feature by feature.
+
+    ``only`` it changes, ``spared`` it leaves alone though another changes it, ``values`` it
+    changes to something else than the plans at the places ``others``.
+    """
+    changes = [{step.feature: step.after for step in plan.steps} for plan in plans]
+    found = []
+    for place, own in enumerate(changes):
+        others = {i: change for i, change in enumerate(changes) if i != place}
+        elsewhere = list(dict.fromkeys(name for change in others.values() for name in change))
+        values = [
+            {
+                "feature": name,
+                "value": value,
+                "others": [[i, change[name]] for i, change in others.items() if name in change],
+            }
+            for name, value in own.items()
+            if any(name in change and change[name] != value for change in others.values())
+        ]
+        found.append(
+            {
+                "only": [name for name in own if name not in elsewhere],
+                "spared": [name for name in elsewhere if name not in own],
+                "values": values,
+                "order": any(change == own for change in others.values()),
+            }
+        )
+    return found
 
 
 def with_reasons(
