@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pear.errors import InvalidProblem, InvalidSetting
@@ -289,6 +289,7 @@ numbers = st.one_of(
 
 
 @given(st.lists(st.one_of(numbers, st.text(), st.booleans()), max_size=12))
+@settings(deadline=None)
 def test_any_list_of_values_is_written_and_read_exactly(values):
     text = toml_line("key", values)
     read = tomllib.loads(text)["key"]

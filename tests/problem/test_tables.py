@@ -305,3 +305,32 @@ def test_actions_in_words_are_said_to_someone_they_apply_to():
         "buy: Buy a home (no to yes)",
     ]
     assert len(describe_actions(problem)) == len(describe_actions(odd_problem())) == 6
+
+
+def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
+    table = pd.DataFrame(
+        {
+            "n": pd.array([1, 2, 2, None] * 5, "Int64"),
+            "job": ["a", "a", None, "b"] * 5,
+            "owner": ["yes", "yes", None, "no"] * 5,
+            "flag": pd.array([True, False, None, False] * 5, "boolean"),
+            "same": [4, 4, None, 4] * 5,
+            "ok": [0, 1] * 10,
+        }
+    )
+    space = draft_problem(table, "ok").problem.space
+    assert {f.name: f.missing for f in space.features} == {
+        "n": 2,
+        "job": "a",
+        "owner": True,
+        "flag": False,
+        "same": 4,
+    }
+    assert space["same"].scale is None
+    assert space.encode(table)[2].tolist() == [2.0, 0.0, 1.0, 0.0, 4.0]
+
+
+def test_a_column_of_many_different_texts_is_left_out():
+    names = [f"person {i // 2}" for i in range(300)]
+    draft = draft_problem(pd.DataFrame({"who": names, "x": range(300), "ok": [0, 1] * 150}), "ok")
+    assert draft.left_out == ("who",)
