@@ -173,6 +173,15 @@ class AutomatonPlanner:
             found.append(Reason(node, move, conditions, did, int(tree.counts[place].sum())))
         return tuple(found)
 
+    def with_reasons(self, plan: Plan, state: Floats, weights: Floats) -> Plan:
+        """The plan with the automaton's reason in each step, under the weights given."""
+        reasons = self.reasons(state, weights, plan.moves)
+        steps = tuple(
+            replace(step, reason=reason.words(self.problem))
+            for step, reason in zip(plan.steps, reasons, strict=True)
+        )
+        return replace(plan, steps=steps)
+
     def _walks(self, states: States, weights: Floats, limits: Limits) -> Walks:
         return find_walks(
             self.automaton,
@@ -219,12 +228,7 @@ class AutomatonPlanner:
         plan = plan_from_moves(
             self, state, moves, weights, certificate, limits=limits, method=self.method
         )
-        reasons = self.reasons(state, weights, moves)
-        steps = tuple(
-            replace(step, reason=reason.words(self.problem))
-            for step, reason in zip(plan.steps, reasons, strict=True)
-        )
-        return replace(plan, steps=steps)
+        return self.with_reasons(plan, state, weights)
 
 
 def smallest_group(tree: MoveTree, inputs: Floats, move: int) -> int | None:
