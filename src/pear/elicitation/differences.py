@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pear.problem import Plan, Step
+from pear.problem import FeatureSpace, Plan, Step
 
 
-def differences(plans: Sequence[Plan]) -> tuple[str, ...]:
+def differences(plans: Sequence[Plan], space: FeatureSpace) -> tuple[str, ...]:
     """One sentence per plan: what it asks for that the others do not, and what it spares.
 
     The first letters are upper case and there is no cost in it: costs are what we ask about.
     """
     return tuple(
-        _difference(plan, [other for other in plans if other is not plan]) for plan in plans
+        _difference(plan, [other for other in plans if other is not plan], space) for plan in plans
     )
 
 
-def _difference(plan: Plan, others: list[Plan]) -> str:
+def _difference(plan: Plan, others: list[Plan], space: FeatureSpace) -> str:
     if not others:
         return "The only plan."
     alone = [step for step in plan.steps if not any(_has(other, step) for other in others)]
@@ -27,7 +27,7 @@ def _difference(plan: Plan, others: list[Plan]) -> str:
     if alone:
         parts.append("Only here: " + "; ".join(_lower(step.words) for step in alone))
     if spared:
-        names = [name.replace("_", " ") for name in _in_order(others, spared)]
+        names = [space[name].words for name in _in_order(others, spared)]
         parts.append("Leaves as it is: " + ", ".join(names))
     if not parts:
         same = any(_steps(plan) == _steps(other) for other in others)

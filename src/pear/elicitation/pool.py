@@ -45,11 +45,10 @@ class Pool:
 
 def make_pool(problem: Problem, state: Floats, plans: Iterable[Plan]) -> Pool:
     """A pool of the successful plans with steps; of equal plans the first is kept."""
-    distinct: dict[tuple[object, ...], Plan] = {}
+    distinct: dict[tuple[int, ...], Plan] = {}
     for plan in plans:
-        if plan.success and plan.steps:
-            key = plan.moves or tuple((step.feature, step.after) for step in plan.steps)
-            distinct.setdefault(key, plan)
+        if plan.success and plan.moves:
+            distinct.setdefault(plan.moves, plan)
     kept = tuple(distinct.values())
     return Pool(kept, tuple(step_features(problem, state, p) for p in kept), problem.costs.floor)
 

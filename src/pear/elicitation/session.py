@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from pear.elicitation.belief import View, start_posterior, view_of
 from pear.elicitation.differences import differences
 from pear.elicitation.settings import Settings
-from pear.errors import ConversationError, FingerprintMismatch
+from pear.elicitation.stored import check_stored
+from pear.errors import ConversationError
 from pear.planning.planner import Planner
 from pear.preferences import (
     AboutTheSame,
@@ -110,7 +111,8 @@ class Session:
         if len(view.chosen) < 2 or view.gain < max(self.settings.min_gain, 1e-9):
             return None
         plans = tuple(view.pool.plans[column] for column in view.chosen)
-        return ChoiceSet(self.n_answers + 1, plans, differences(plans), view.gain)
+        space = self.planner.problem.space
+        return ChoiceSet(self.n_answers + 1, plans, differences(plans, space), view.gain)
 
     def answer(self, choice: int | Literal["same", "none"]) -> None:
         """Take in the answer to the question asked: a plan's place from 0, ``same`` or ``none``."""
@@ -251,8 +253,6 @@ class Session:
         rounds = np.log(gain / self.settings.min_gain) / np.log(self.settings.k)
         return int(min(most, 1 + np.ceil(rounds)))
 
-    # Storage
-
     def to_dict(self) -> dict[str, Any]:
         """Everything the conversation is, as plain data."""
         return {
@@ -272,31 +272,17 @@ class Session:
     @classmethod
     def from_dict(cls, data: Any, planner: Planner, prior: GaussianMixturePrior) -> Session:
         """The conversation stored by :meth:`to_dict`, where it was left."""
-        if not isinstance(data, Mapping) or "events" not in data:
-            raise ConversationError("this is not a stored conversation: it has no 'events'")
-        for name, present in (
-            ("problem", planner.problem.fingerprint),
-            ("model", planner.black_box.fingerprint),
-        ):
-            stored = data.get(f"{name}_fingerprint")
-            if stored != present:
-                raise FingerprintMismatch(
-                    f"the conversation was held with another {name} (fingerprint {stored}, "
-                    f"this one is {present}); start a new one"
-                )
-        try:
-            session = cls(
-                planner,
-                data["person"],
-                prior,
-                settings=Settings.from_dict(data["settings"]),
-                seed=data["seed"],
-                limits=Limits.from_dict(data["limits"]),
-            )
-            for event in data["events"]:
-                session._append(dict(event))
-        except (KeyError, TypeError) as error:
-            raise ConversationError(f"the stored conversation cannot be read: {error!r}") from None
+        stored = check_stored(data, planner)
+        session = cls(
+            planner,
+            stored.person,
+            prior,
+            settings=stored.settings,
+            seed=stored.seed,
+            limits=stored.limits,
+        )
+        for event in stored.events:
+            session._append(event)
         return session
 
     @classmethod
@@ -319,8 +305,6 @@ class Session:
             rng = self._rng(self.n_answers, 1)
             answer = answer_from_dict(event["answer"])
             self._posteriors.append(self.posterior.update(question, answer, rng))
-        elif event["kind"] not in ("limits", "accept"):
-            raise ConversationError(f"unknown event {event['kind']!r} in a conversation")
         self.events = (*self.events, event)
         self._views.clear()
 
@@ -341,7 +325,7 @@ class Session:
                 state = problem.actions.apply(np.array([event["state"]]), np.array([first]))[0]
                 if self.planner.black_box.favourable(state[None], self.limits)[0]:
                     state = self.start
-        return cast(Floats, state)
+        return state
 
     def _view(self, at_start: bool = False) -> View:
         state = self.start if at_start else self._state()

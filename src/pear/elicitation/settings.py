@@ -16,11 +16,11 @@ class Settings:
 
     ``k`` plans per question, at most ``max_questions``. Asking stops when the expected gain
     of one more question is below ``min_gain`` in cost units. ``draws`` posterior samples are
-    planned for per question, with at most ``pool_rows`` new rows after the first question. ``posterior`` is ``particles`` (default) or ``slices`` (the
-    paper's sampler). ``advance`` asks the next question from the state after the first step
-    of the chosen plan, as the paper does. ``pool`` is ``samples`` (the optimum of each
-    posterior sample) or ``mean`` (regenerated with the mean weight inside the greedy loop,
-    paper, algorithm 2).
+    planned for per question, with at most ``pool_rows`` new rows after the first question.
+    ``posterior`` is ``particles`` (default) or ``slices`` (the paper's sampler). ``advance``
+    asks the next question from the state after the first step of the chosen plan, as the
+    paper does. ``pool`` is ``samples`` (the optimum of each posterior sample) or ``mean``
+    (regenerated with the mean weight inside the greedy loop, paper, algorithm 2).
     """
 
     k: int = 2

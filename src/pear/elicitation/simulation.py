@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,13 @@ class SimulatedPerson:
         return int(rng.choice(question.n_plans, p=probabilities[0] / probabilities[0].sum()))
 
 
+def question_of(session: Session, plans: Sequence[Plan]) -> Question:
+    """The open question of a session as its cost features."""
+    problem, state = session.planner.problem, session.question_state
+    features = [problem.costs.sequence_features(state, problem.actions, p.moves) for p in plans]
+    return Question.from_plans(features, problem.costs.floor)
+
+
 def converse(
     session: Session,
     person: SimulatedPerson,
@@ -45,19 +52,11 @@ def converse(
 
     When nothing is left to ask, the best plan stays what it is.
     """
-    problem = session.planner.problem
     yield session.best()
     for _ in range(n_questions):
         asked = session.ask()
         if asked is not None:
-            state = session.question_state
-            question = Question.from_plans(
-                [
-                    problem.costs.sequence_features(state, problem.actions, plan.moves)
-                    for plan in asked.plans
-                ],
-                problem.costs.floor,
-            )
+            question = question_of(session, asked.plans)
             choice = person.choose(question, rng)
             if on_question is not None:
                 on_question(session, asked, choice)

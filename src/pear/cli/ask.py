@@ -1,0 +1,85 @@
+"""``pear ask``: the conversation in the terminal, for a problem and a person of your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+
+def command(
+    problem_file: Annotated[Path, typer.Argument(help="problem.toml", metavar="PROBLEM")],
+    person_file: Annotated[
+        Path, typer.Argument(help="The person's record as JSON.", metavar="PERSON")
+    ],
+    model: Annotated[
+        str | None, typer.Option(help="Model file (.onnx, .skops) or scoring endpoint.")
+    ] = None,
+    conversation: Annotated[
+        Path | None,
+        typer.Option(help="Where the conversation is kept; default PERSON.conversation.json."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the plan as JSON here.")
+    ] = None,
+    k: Annotated[int, typer.Option(help="Plans per question.", min=2, max=4)] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Start anew instead of going on.")] = False,
+) -> None:
+    """Ask one person which plans they would rather do, and give them the cheapest for them.
+
+    Every answer is kept on disk as it is given: quit or Ctrl-C, and the same command goes on.
+    """
+    from pear.cli.conversation import hold
+    from pear.cli.files import read_record
+    from pear.decision.adapters import load_model
+    from pear.elicitation import Session
+    from pear.errors import InvalidSetting
+    from pear.planning.exact import ExactPlanner
+    from pear.preferences import default_prior
+    from pear.problem.files import model_location, read_problem, write_text
+
+    console = Console()
+    problem = read_problem(problem_file)
+    model = model or model_location(problem, problem_file)
+    if model is None:
+        raise InvalidSetting(
+            "'--model' is missing: name the model file (.onnx, .skops) or the endpoint to ask, "
+            "or give it as 'model' in the problem file"
+        )
+    planner = ExactPlanner(problem, load_model(model, problem))
+    prior = default_prior(problem)
+    record = read_record(person_file)
+    kept = conversation or person_file.with_suffix(".conversation.json")
+    if kept.exists() and not again:
+        session = Session.from_json(kept.read_text(encoding="utf-8"), planner, prior)
+        if session.to_dict()["person"] != problem.space.decode(problem.state(record))[0]:
+            raise InvalidSetting(
+                f"'{kept}' is a conversation about another record than '{person_file}'; "
+                "use --again to start anew"
+            )
+        console.print(f"Going on after {session.n_answers} answers (kept in {kept}).")
+    else:
+        session = Session(planner, record, prior, seed=seed, k=k)
+    if planner.black_box.favourable(session.start[None])[0]:
+        console.print("The decision is favourable already: nothing needs to change.")
+        return
+
+    def save() -> None:
+        write_text(session.to_json(), kept)
+
+    save()
+    try:
+        recommendation = hold(console, session, save)
+    except (KeyboardInterrupt, EOFError):
+        save()
+        console.print(f"\nStopped. Nothing is lost: {kept} holds {session.n_answers} answers.")
+        raise typer.Exit(130) from None
+    if recommendation is None:
+        console.print(f"See you. {kept} holds {session.n_answers} answers.")
+        return
+    if output is not None:
+        write_text(recommendation.plan.to_json(), output)
+        console.print(f"The plan is in {output}.")

@@ -1,0 +1,130 @@
+"""The conversation in the terminal: questions, plans, the recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.columns import Columns
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.text import Text
+
+from pear.cli.keys import read_key
+
+if TYPE_CHECKING:
+    from pear.elicitation import ChoiceSet, Recommendation, Session
+    from pear.problem import Plan
+
+LETTERS = "abcdefgh"
+HELP = (
+    "[b]{plans}[/b] I'd rather do this · [b]s[/b] about the same · [b]n[/b] none of these · "
+    "[b]x[/b] I can't do a step · [b]u[/b] undo · [b]f[/b] use the best plan so far · [b]q[/b] quit"
+)
+
+
+def hold(
+    console: Console, session: Session, save: Callable[[], None] | None = None
+) -> Recommendation | None:
+    """Ask until nothing is worth asking or the person is content; None when they quit.
+
+    ``save`` is called after every answer, so that quitting or Ctrl-C loses nothing.
+    """
+    keep = save or (lambda: None)
+    while True:
+        question = session.ask()
+        if question is None:
+            break
+        show_question(console, question)
+        letters = LETTERS[: len(question.plans)]
+        console.print(HELP.format(plans="/".join(letters)))
+        key = read_key(letters + "snxufq")
+        if key == "q":
+            keep()
+            return None
+        if key == "f":
+            break
+        _act(console, session, question, key)
+        keep()
+    recommendation = session.recommend()
+    show_recommendation(console, recommendation)
+    return recommendation
+
+
+def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> None:
+    if key == "u":
+        if session.events:
+            session.undo()
+        else:
+            console.print("There is nothing to take back yet.")
+    elif key == "x":
+        exclude_step(console, session, question)
+    else:
+        session.answer({"s": "same", "n": "none"}.get(key) or LETTERS.index(key))  # type: ignore[arg-type]
+
+
+def exclude_step(console: Console, session: Session, question: ChoiceSet) -> None:
+    """Ask which step is out of the question, and make it a limit."""
+    steps = {step.feature: step for plan in question.plans for step in plan.steps}
+    features = list(steps)[:9]
+    for number, feature in enumerate(features, 1):
+        console.print(f"  [b]{number}[/b] {steps[feature].words}")
+    console.print("Which can't you do at all? [b]0[/b] none of them")
+    number = int(read_key("0123456789"[: len(features) + 1]))
+    if number:
+        session.exclude(feature=features[number - 1])
+        console.print(f"Understood: nothing that changes your {features[number - 1]}.")
+
+
+def show_question(console: Console, question: ChoiceSet) -> None:
+    """The plans side by side, and what differs between them in words."""
+    console.rule(f"Question {question.number}: which would you rather do?")
+    cards = [
+        Panel(
+            Group(*plan_lines(plan), Text(""), Text(difference, style="italic")),
+            title=f"Plan {LETTERS[i].upper()}",
+            width=min(56, max(30, console.width // len(question.plans) - 2)),
+        )
+        for i, (plan, difference) in enumerate(
+            zip(question.plans, question.differences, strict=True)
+        )
+    ]
+    console.print(Columns(cards))
+
+
+def plan_lines(plan: Plan) -> list[Text]:
+    """The steps of a plan, numbered."""
+    return [Text(f"{i}. {step.words}") for i, step in enumerate(plan.steps, 1)]
+
+
+def show_recommendation(console: Console, recommendation: Recommendation) -> None:
+    """The plan, the score along it, how sure we are, and what is proven."""
+    plan = recommendation.plan
+    if not plan.success:
+        console.print(Panel(Text(plan.certificate.words()), title="No plan"))
+        return
+    lines: list[Text] = []
+    for number, step in enumerate(plan.steps, 1):
+        lines.append(Text(f"{number}. {step.words}"))
+        lines.append(
+            Text(
+                f"   score {step.score_before:.2f} → {step.score_after:.2f}, "
+                f"expected effort {step.cost:.1f}",
+                style="dim",
+            )
+        )
+    lines += [
+        Text(""),
+        Text(f"Expected effort in all: {plan.cost:.1f}"),
+        Text(
+            f"Within 5% of your best plan with probability {recommendation.confidence:.0%}, "
+            "by what you told us."
+        ),
+        Text(plan.certificate.words()),
+        Text(
+            "The cheapest by what you told us, among the steps considered, for this version of "
+            "the model.",
+            style="italic",
+        ),
+    ]
+    console.print(Panel(Group(*lines), title="Your plan"))

@@ -1,0 +1,22 @@
+"""Files several commands read, with clear errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pear.errors import InvalidRecord
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A person's record from a JSON file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidRecord(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRecord(f"'{path}' is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InvalidRecord(f"'{path}' must hold one JSON object (got a {type(data).__name__})")
+    return data
