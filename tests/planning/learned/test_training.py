@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
 from pear.planning.learned.episodes import dirichlet
+from pear.planning.learned.policy import Policy
 from pear.planning.learned.progress import write_curves
 from pear.planning.learned.training import Trainer, TrainingSettings
+from pear.planning.learned.workers import EpisodeSearch, Shard
 from tests.planning.learned.agents import quick_trainer, sample_weights
-from tests.planning.small_problems import small_model, small_problem
+from tests.planning.small_problems import random_people, small_model, small_problem
 
 
 def same_agents(first, second):
@@ -67,12 +70,36 @@ def test_a_checkpoint_of_other_training_is_refused(tmp_path):
         load_checkpoint(quick_trainer("fare", simulations=9), path)
 
 
-def test_more_workers_give_the_same_policy():
-    """The black box of the small problem is a local function: it is searched here."""
-    assert same_agents(
-        quick_trainer("wfare", iterations=2).run(),
-        quick_trainer("wfare", iterations=2, workers=2).run(),
-    )
+def test_processes_find_what_this_one_finds():
+    """A model that can travel is searched in two processes, with the same episodes and rows."""
+    problem = small_problem()
+    policy = Policy.fresh(problem, "wfare", np.full(problem.costs.n_weights, 30.0), hidden=8)
+    states, weights = random_people(problem, 12, np.random.default_rng(0))
+    shards = [
+        Shard(states[part], weights[part][:, None], 5, 4, 3, (0.3, 0.3))
+        for part in (slice(0, 6), slice(6, 12))
+    ]
+    found = []
+    for workers in (1, 2):
+        black_box = BlackBox(Worth(), problem.space, problem.goal)
+        searcher = EpisodeSearch(policy, black_box, workers)
+        assert (searcher.pool is None) == (workers == 1)
+        found.append((searcher(shards), black_box.rows))
+        searcher.close()
+    (here, rows), (there, rows_there) = found
+    assert here.moves.tolist() == there.moves.tolist()
+    assert rows == rows_there == here.rows
+
+
+def test_a_model_that_cannot_travel_is_searched_here():
+    assert quick_trainer("wfare", workers=2).searcher.pool is None
+
+
+class Worth:
+    """The small problem's model as an object that another process can import."""
+
+    def __call__(self, states):
+        return 1 / (1 + np.exp(6 - states[:, 1] + states[:, 2] - 2 * states[:, 3]))
 
 
 def test_training_ends_when_validation_no_longer_improves():
