@@ -11,6 +11,7 @@ every cost and f of nothing 0.
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,11 +72,12 @@ def exhaustive_choice_set(
     costs: Floats, weights: Floats, k: int, response: ResponseModel | None = None
 ) -> tuple[int, ...]:
     """The best choice set of k plans by trying all: a reference for small pools."""
-    sets = list(combinations(range(costs.shape[1]), min(k, costs.shape[1])))
-    if len(sets) > 200_000:
+    size = min(k, costs.shape[1])
+    if comb(costs.shape[1], size) > 200_000:
         raise InvalidSetting(
-            f"{len(sets):,} choice sets are too many to try; use greedy_choice_set"
+            f"{comb(costs.shape[1], size):,} choice sets are too many to try; use greedy_choice_set"
         )
+    sets = list(combinations(range(costs.shape[1]), size))
     values = [expected_utility_of_selection(costs[:, s], weights, response) for s in sets]
     return sets[int(np.argmax(np.round(values, 9)))]
 

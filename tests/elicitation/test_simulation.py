@@ -1,0 +1,63 @@
+"""Simulated people: seeds, workers, and the regret they are measured by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pear.elicitation import Settings, regret_table, simulate
+from pear.errors import InvalidSetting
+from pear.preferences import Noiseless
+from tests.elicitation.small_lender import PERSON, lender, prior
+
+QUICK = Settings(n_particles=300, draws=12)
+
+
+def run(workers=1, seed=0):
+    planner = lender()
+    states = np.repeat(planner.problem.state(PERSON)[None], 4, axis=0)
+    weights = prior().sample(4, np.random.default_rng(1))[0]
+    return simulate(
+        planner,
+        states,
+        weights,
+        prior(),
+        response=Noiseless(),
+        settings=QUICK,
+        n_questions=3,
+        seed=seed,
+        workers=workers,
+    )
+
+
+def test_more_answers_bring_the_plan_to_the_optimum():
+    table = regret_table(run())
+    assert (table["validity"] == 1).all()
+    assert table["excess"].iloc[-1] <= table["excess"].iloc[0] + 1e-9
+    assert (table["excess"] >= -1e-9).all()
+
+
+def test_the_same_seed_gives_the_same_rows_whatever_the_number_of_workers():
+    pd.testing.assert_frame_equal(run(workers=1), run(workers=2))
+
+
+def test_normalised_regret_follows_the_paper():
+    rows = pd.DataFrame(
+        {
+            "person": [0, 1],
+            "questions": [0, 0],
+            "success": [1.0, 1.0],
+            "cost": [30.0, 10.0],
+            "optimum": [20.0, 10.0],
+            "cost_for_mean": [40.0, 10.0],
+        }
+    )
+    [row] = regret_table(rows).to_dict("records")
+    assert row["normalised_regret"] == pytest.approx((30 - 20) / (40 - 20))
+    assert row["without_room"] == 1
+    assert row["excess"] == pytest.approx(40 / 30 - 1)
+
+
+def test_states_and_weights_must_go_together():
+    planner = lender()
+    with pytest.raises(InvalidSetting, match="do not go with"):
+        simulate(planner, np.zeros((2, 4)), np.zeros((1, 7)), prior(), response=Noiseless())
