@@ -72,9 +72,7 @@ def test_the_background_can_be_given_or_left_out():
     assert none.background is None
     assert none.n_components == 2
     assert none.with_background(0.3).shares[-1] == pytest.approx(0.3)
-    own = GaussianMixturePrior(
-        [[0.0]], [[1.0]], background_mean=[7.0], background_deviation=[3.0]
-    )
+    own = GaussianMixturePrior([[0.0]], [[1.0]], background_mean=[7.0], background_deviation=[3.0])
     assert own.centres[1] == pytest.approx([7.0])
     assert own.factors[1] == pytest.approx([3.0])
 

@@ -123,7 +123,7 @@ def test_an_unknown_model_is_refused_with_the_known_ones():
 def test_a_temperature_that_is_not_positive_is_refused_with_a_remedy(temperature):
     with pytest.raises(InvalidSetting, match="Noiseless"):
         Logistic(temperature)
-    with pytest.raises(InvalidSetting, match="'median'.*Noiseless"):
+    with pytest.raises(InvalidSetting, match=r"'median'.*Noiseless"):
         UnknownTemperature(median=temperature)
 
 

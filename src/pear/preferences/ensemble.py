@@ -154,10 +154,11 @@ def _slice_along(
     level = values - rng.standard_exponential(n)
     low = -rng.random(n)
     high = low + 1
+    ends = np.concatenate([low, high])
     below = rng.integers(MAX_EXPANSIONS, size=n)
-    expansions = _step_out(log_density, walkers, lines, level, low, -1.0, below)
-    above = MAX_EXPANSIONS - 1 - below
-    expansions += _step_out(log_density, walkers, lines, level, high, 1.0, above)
+    budget = np.concatenate([below, MAX_EXPANSIONS - 1 - below])
+    expansions = _step_out(log_density, walkers, lines, level, ends, budget)
+    low, high = ends[:n], ends[n:]
 
     walkers, values = walkers.copy(), values.copy()
     active, contractions = np.arange(n), 0
@@ -182,17 +183,18 @@ def _step_out(
     lines: NDArray[np.float64],
     level: NDArray[np.float64],
     ends: NDArray[np.float64],
-    stride: float,
     budget: NDArray[np.intp],
 ) -> int:
-    """Moves the ends ``(m,)`` of the brackets outwards, in place, until they leave the slice."""
+    """Moves the ends ``(2 m,)`` of the brackets, all lower ones and then all upper ones,
+    outwards in place until they leave the slice or have used up their budget ``(2 m,)``."""
+    n = len(walkers)
     expansions, active = 0, np.flatnonzero(budget > 0)
-    left = budget.copy()
     while len(active):
-        value = log_density(walkers[active] + ends[active, None] * lines[active])
-        active = active[value > level[active]]
-        ends[active] += stride
-        left[active] -= 1
+        own = active % n
+        value = log_density(walkers[own] + ends[active, None] * lines[own])
+        active = active[value > level[own]]
+        ends[active] += np.where(active < n, -1.0, 1.0)
+        budget[active] -= 1
         expansions += len(active)
-        active = active[left[active] > 0]
+        active = active[budget[active] > 0]
     return expansions

@@ -64,6 +64,8 @@ class EnsembleSlicePosterior:
     global_share: float = 0.5
     estimate: Estimate = "mean"
     effective: float = 0.0
+    scale: float = 1.0
+    """Length of the lines, tuned at the last answer; the next one goes on from it."""
     contradiction: int | None = None
 
     @classmethod
@@ -230,9 +232,11 @@ class EnsembleSlicePosterior:
             burn_in=self.burn_in,
             steps=self.steps,
             global_share=self.global_share,
+            scale=self.scale,
         )
         return replace(
             self,
+            scale=chain.scale,
             points=chain.points.reshape(-1, walkers.shape[1]),
             log_densities=chain.log_densities.ravel(),
             effective=_effective_size(chain.points),
