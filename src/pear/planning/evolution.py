@@ -54,7 +54,7 @@ class Fitness:
         return np.asarray((self.violations <= 0).all(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass
 class EvolutionPlanner:
     """CSCF: a biased random-key genetic algorithm with non-dominated sorting.
 

@@ -80,11 +80,8 @@ class AutomatonPlanner:
             if value < 1:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {value!r})")
         self.automaton, self.black_box = automaton, black_box
+        self.problem: Problem = automaton.problem
         self.width, self.strict, self.samples = width, strict, samples
-
-    @property
-    def problem(self) -> Problem:
-        return self.automaton.problem
 
     @property
     def method(self) -> str:
