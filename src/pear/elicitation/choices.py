@@ -77,7 +77,7 @@ def exhaustive_choice_set(
         raise InvalidSetting(
             f"{comb(costs.shape[1], size):,} choice sets are too many to try; use greedy_choice_set"
         )
-    sets = list(combinations(range(costs.shape[1]), size))
+    sets: list[tuple[int, ...]] = list(combinations(range(costs.shape[1]), size))
     values = [expected_utility_of_selection(costs[:, s], weights, response) for s in sets]
     return sets[int(np.argmax(np.round(values, 9)))]
 

@@ -35,6 +35,7 @@ from pear.preferences import (
     Question,
     answer_from_dict,
     answer_to_dict,
+    default_prior,
 )
 from pear.problem import NO_LIMITS, Limits, Plan
 from pear.problem.features import Value
@@ -72,14 +73,28 @@ class Recommendation:
 class Session:
     """A conversation with one person, over any planner.
 
-    ``person`` is a record (a mapping of feature names to values) or a state ``(d,)``.
+    ``person`` is a record (a mapping of feature names to values) or a state ``(d,)``. Without
+    a prior the problem's own expert ranges are taken. ``settings`` may be given whole, or
+    single ones by name.
+
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> from pear.planning.exact import ExactPlanner
+    >>> problem = loan_book_problem()
+    >>> planner = ExactPlanner(problem, loan_book_classifier(problem))
+    >>> session = Session(planner, loan_book_people()["Amina"], k=3)
+    >>> question = session.ask()
+    >>> [plan.success for plan in question.plans]
+    [True, True, True]
+    >>> session.answer(1)
+    >>> session.recommend().plan.certificate.verdict
+    'optimal'
     """
 
     def __init__(
         self,
         planner: Planner,
         person: Mapping[str, Any] | Floats,
-        prior: GaussianMixturePrior,
+        prior: GaussianMixturePrior | None = None,
         *,
         settings: Settings | None = None,
         seed: int = 0,
@@ -87,7 +102,7 @@ class Session:
         **changes: Any,
     ) -> None:
         self.planner = planner
-        self.prior = prior
+        self.prior = prior or default_prior(planner.problem)
         self.settings = replace(settings or Settings(), **changes)
         self.seed = int(seed)
         self.start: Floats = (
@@ -97,7 +112,9 @@ class Session:
         )
         self.first_limits = limits
         self.events: tuple[dict[str, Any], ...] = ()
-        self._posteriors: list[Posterior] = [start_posterior(prior, self.settings, self._rng(0))]
+        self._posteriors: list[Posterior] = [
+            start_posterior(self.prior, self.settings, self._rng(0))
+        ]
         self._views: dict[str, View] = {}
         self._surveys: list[Any] = [None]
 
@@ -270,7 +287,9 @@ class Session:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @classmethod
-    def from_dict(cls, data: Any, planner: Planner, prior: GaussianMixturePrior) -> Session:
+    def from_dict(
+        cls, data: Any, planner: Planner, prior: GaussianMixturePrior | None = None
+    ) -> Session:
         """The conversation stored by :meth:`to_dict`, where it was left."""
         stored = check_stored(data, planner)
         session = cls(
@@ -286,7 +305,9 @@ class Session:
         return session
 
     @classmethod
-    def from_json(cls, text: str, planner: Planner, prior: GaussianMixturePrior) -> Session:
+    def from_json(
+        cls, text: str, planner: Planner, prior: GaussianMixturePrior | None = None
+    ) -> Session:
         """The conversation stored by :meth:`to_json`."""
         try:
             data = json.loads(text)
