@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.decision.adapters.fast_columns import FastColumns, fast_columns
 from pear.decision.adapters.frames import FrameMaker, number_matrix
 from pear.decision.blackbox import BlackBox, class_key
 from pear.errors import InvalidSetting, ModelError
@@ -78,6 +79,7 @@ class SklearnScores:
     favourable: tuple[str | float, ...] = ()
     classes: tuple[Any, ...] = ()
     _frame: FrameMaker | None = field(default=None, repr=False)
+    _fast: FastColumns | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         classes = getattr(self.model, "classes_", None)
@@ -87,13 +89,17 @@ class SklearnScores:
             self._frame = FrameMaker(
                 self.space, [str(c) for c in columns], category_dtype=self.category_dtype
             )
+            self._fast = fast_columns(self.model, self.space, self._frame)
 
     def __call__(self, states: States) -> NDArray[np.float64]:
-        table = self.table(states)
+        if self._fast is not None:
+            model, table = final_estimator(self.model), self._fast(states)
+        else:
+            model, table = self.model, self.table(states)
         if self.method == "predict_proba":
-            return np.asarray(self.model.predict_proba(table), float)
+            return np.asarray(model.predict_proba(table), float)
         if self.method == "decision_function":
-            margins = np.asarray(self.model.decision_function(table), float)
+            margins = np.asarray(model.decision_function(table), float)
             if margins.ndim > 1:
                 raise ModelError(
                     f"model '{self.name}' has several classes but no predict_proba; calibrate it "
@@ -101,7 +107,7 @@ class SklearnScores:
                 )
             upside = self._favours_last()
             return np.asarray(1.0 / (1.0 + np.exp(-margins if upside else margins)))
-        decided = np.asarray(self.model.predict(table))
+        decided = np.asarray(model.predict(table))
         wanted = self.favourable or (class_key(self.classes[-1] if self.classes else 1),)
         return np.array([class_key(value) in wanted for value in decided.tolist()], float)
 
