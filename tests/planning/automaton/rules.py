@@ -52,7 +52,7 @@ def rule_people(n, seed):
     ).astype(float)
 
 
-def draw_weights(rng, n):
+def draw_weights(n, rng):
     """Half of the people find work hard to find, half find it hard to earn more."""
     kind = rng.integers(0, 2, n)
     mean = np.array([[20.0, 5.0, 90.0, 1.0], [20.0, 400.0, 10.0, 1.0]])[kind]

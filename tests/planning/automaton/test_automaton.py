@@ -122,7 +122,7 @@ def test_walking_is_deterministic_and_the_batch_equals_one_by_one():
     _, model, automaton = trained()
     planner = AutomatonPlanner(automaton, model)
     states = rule_people(30, seed=4)
-    weights = draw_weights(np.random.default_rng(4), 30)
+    weights = draw_weights(30, np.random.default_rng(4))
     together = planner.plan_many(states, weights)
     alone = [planner.plan(s, w) for s, w in zip(states, weights, strict=True)]
     assert [plan.moves for plan in together] == [plan.moves for plan in alone]
@@ -132,7 +132,7 @@ def test_walking_is_deterministic_and_the_batch_equals_one_by_one():
 def test_a_strict_walk_follows_one_path_and_never_does_better():
     _, model, automaton = trained()
     states = rule_people(60, seed=5)
-    weights = draw_weights(np.random.default_rng(5), 60)
+    weights = draw_weights(60, np.random.default_rng(5))
     free = AutomatonPlanner(automaton, model).plan_many(states, weights)
     strict = AutomatonPlanner(automaton, model, strict=True).plan_many(states, weights)
     assert sum(plan.success for plan in strict) <= sum(plan.success for plan in free)
@@ -156,7 +156,7 @@ def test_candidates_are_the_distinct_walks_under_samples():
     _, model, automaton = trained()
     planner = AutomatonPlanner(automaton, model)
     state = np.array([80.0, 30.0, 0.0, 0.0])
-    samples = draw_weights(np.random.default_rng(0), 60)
+    samples = draw_weights(60, np.random.default_rng(0))
     plans = planner.candidates(state, samples, 5)
     assert len(plans) >= 2
     assert len({plan.moves for plan in plans}) == len(plans)
@@ -196,7 +196,7 @@ def test_saved_and_loaded_it_walks_the_same(tmp_path):
     automaton.save(tmp_path / "automaton.json")
     json.loads((tmp_path / "automaton.json").read_text())
     again = Automaton.load(tmp_path / "automaton.json", problem)
-    states, weights = rule_people(30, 7), draw_weights(np.random.default_rng(7), 30)
+    states, weights = rule_people(30, 7), draw_weights(30, np.random.default_rng(7))
     first = AutomatonPlanner(automaton, model).plan_many(states, weights)
     second = AutomatonPlanner(again, model).plan_many(states, weights)
     assert [p.moves for p in first] == [p.moves for p in second]

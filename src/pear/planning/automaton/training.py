@@ -22,7 +22,7 @@ from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
-SampleWeights = Callable[[np.random.Generator, int], Floats]
+SampleWeights = Callable[[int, np.random.Generator], Floats]
 """Draws weights of n people, shape ``(n, p)``."""
 
 
@@ -54,7 +54,7 @@ def train_automaton(
         raise InvalidSetting("'states' holds nobody with an unfavourable decision to learn from")
     chosen = rng.permutation(refused)[:people]
     if callable(weights):
-        theirs = np.asarray(weights(rng, len(chosen)), float)
+        theirs = np.asarray(weights(len(chosen), rng), float)
     else:
         given = problem.costs.check_weights(weights)
         theirs = np.broadcast_to(given, (len(states), given.shape[-1]))[chosen]
