@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pear.elicitation.belief import View, start_posterior, view_of
 from pear.elicitation.differences import differences
 from pear.elicitation.settings import Settings
-from pear.elicitation.stored import check_stored
+from pear.elicitation.stored import check_stored, prior_fingerprint
 from pear.errors import ConversationError
 from pear.planning.planner import Planner
 from pear.preferences import (
@@ -277,6 +277,7 @@ class Session:
             "settings": self.settings.to_dict(),
             "problem_fingerprint": self.planner.problem.fingerprint,
             "model_fingerprint": self.planner.black_box.fingerprint,
+            "prior_fingerprint": prior_fingerprint(self.prior),
             "person": self.planner.problem.space.decode(self.start)[0],
             "limits": self.first_limits.to_dict(),
             "events": [dict(event) for event in self.events],
@@ -291,7 +292,8 @@ class Session:
         cls, data: Any, planner: Planner, prior: GaussianMixturePrior | None = None
     ) -> Session:
         """The conversation stored by :meth:`to_dict`, where it was left."""
-        stored = check_stored(data, planner)
+        prior = prior or default_prior(planner.problem)
+        stored = check_stored(data, planner, prior)
         session = cls(
             planner,
             stored.person,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from pear.elicitation.settings import Settings
 from pear.errors import ConversationError, FingerprintMismatch, PearError
 from pear.planning.planner import Planner
-from pear.preferences import answer_from_dict
+from pear.preferences import GaussianMixturePrior, answer_from_dict
 from pear.problem import Limits
 
 KINDS = ("answer", "limits", "accept")
@@ -26,13 +28,14 @@ class StoredSession:
     events: tuple[dict[str, Any], ...]
 
 
-def check_stored(data: Any, planner: Planner) -> StoredSession:
-    """The parts of a stored conversation that fits this planner's problem and model."""
+def check_stored(data: Any, planner: Planner, prior: GaussianMixturePrior) -> StoredSession:
+    """The parts of a stored conversation that fits this problem, model and prior."""
     if not isinstance(data, Mapping) or "events" not in data:
         raise ConversationError("this is not a stored conversation: it has no 'events'")
     for name, present in (
         ("problem", planner.problem.fingerprint),
         ("model", planner.black_box.fingerprint),
+        ("prior", prior_fingerprint(prior)),
     ):
         stored = data.get(f"{name}_fingerprint")
         if stored != present:
@@ -52,6 +55,12 @@ def check_stored(data: Any, planner: Planner) -> StoredSession:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise ConversationError(f"the stored conversation cannot be read: {error!r}") from None
+
+
+def prior_fingerprint(prior: GaussianMixturePrior) -> str:
+    """A short hash of a prior: the same answers under another prior mean something else."""
+    text = json.dumps(prior.to_dict(), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _event(event: Any, planner: Planner) -> dict[str, Any]:
