@@ -64,15 +64,30 @@ class Database:
 
     def upgrade(self, revision: str = "head") -> None:
         """Bring the tables to a version; safe when several processes start at once."""
-        with self.writing() as connection:
-            if not self.is_sqlite:
-                connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        with self._migrating() as connection:
             command.upgrade(_alembic(connection), revision)
 
     def downgrade(self, revision: str) -> None:
         """Bring the tables back to an earlier version."""
-        with self.writing() as connection:
+        with self._migrating() as connection:
             command.downgrade(_alembic(connection), revision)
+
+    @contextmanager
+    def _migrating(self) -> Iterator[Connection]:
+        """One transaction for all versions, while no other process does the same.
+
+        SQLite alters a table by copying and dropping it; with foreign keys enforced, the
+        drop would delete every row that refers to it.
+        """
+        with self._writing.connect() as connection:
+            if self.is_sqlite:
+                _driver(connection).execute("PRAGMA foreign_keys=OFF")
+            with connection.begin():
+                if not self.is_sqlite:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+                yield connection
+            if self.is_sqlite:
+                _driver(connection).execute("PRAGMA foreign_keys=ON")
 
     def close(self) -> None:
         """Close every connection."""
@@ -113,6 +128,10 @@ def _alembic(connection: Connection | None) -> Config:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     return config
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

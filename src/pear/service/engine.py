@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class Engine:
 
     def look(self, snapshot: Snapshot) -> dict[str, Any]:
         """The columns of a conversation that has not been worked out yet."""
-        state, session = dict(snapshot), self._session(snapshot)
+        state, session = _state(snapshot), self._session(snapshot)
         columns = self._columns(state, session)
         self._remember(state, columns, session)
         return columns
@@ -67,7 +67,7 @@ class Engine:
     def act(self, snapshot: Snapshot, kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
         """What one action changes: the event to keep, and the columns that follow."""
         do = getattr(self, f"_do_{kind}")
-        state, session, event = do(dict(snapshot), dict(content))
+        state, session, event = do(_state(snapshot), dict(content))
         columns = self._columns(state, session)
         self._remember(state, columns, session)
         return {"event": event, "columns": columns}
@@ -83,7 +83,6 @@ class Engine:
                 "the question can no longer be worked out as it was shown; nothing was changed"
             )
         session.answer(content["choice"])
-        state["stage"] = "question"
         return state, session, {**content, "plans": [_bare(plan) for plan in shown]}
 
     def _do_undo(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
@@ -91,7 +90,7 @@ class Engine:
         kept = content.get("kept", len(answers) - 1)
         kept = max(0, min(int(kept), len(answers) - 1))
         state["session"] = {"answers": answers[:kept]}
-        state["stage"] = "question"
+        state["accepted"] = False
         return state, self._session(state), {"kept": kept}
 
     def _do_limit(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
@@ -108,29 +107,30 @@ class Engine:
         wanted = as_limits(self.problem, session.start, limits)
         if wanted != session.limits:
             session.set_limits(wanted)
-        if state["stage"] == "no_plan":
-            state["stage"] = "question"
         return state, session, event
 
     def _do_accept(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
-        state["stage"] = "plan"
+        state["accepted"] = True
         return state, self._session(state), content
 
     def _do_resume(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
-        state["stage"] = "question"
+        state["accepted"] = False
         return state, self._session(state), content
 
     def _do_done(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
-        record = dict(state["record"])
-        for step in state["view"]["result"]["plan"]["steps"][: content["steps"]]:
-            record[step["feature"]] = step["after"]
-        state["record"] = record
-        state["stage"] = "plan"
-        return state, self._session(state), content
+        steps = state["view"]["result"]["plan"]["steps"]
+        state["record"] = _after(state["record"], steps[: content["steps"]])
+        state["accepted"] = True
+        session = self._session(state)
+        if rest := steps[content["steps"] :]:
+            works = self.decision(_after(state["record"], rest))["favourable"]
+            same = _changes(rest) == _planned(session.recommend().plan)
+            state["notices"] = ["rest_same" if same else "rest_easier" if works else "rest_new"]
+        return state, session, content
 
     def _do_record(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
         state["record"] = content["record"]
-        state["stage"] = "question" if state["stage"] in ("new", "question") else "plan"
+        state["accepted"] = state["accepted"] or state["stage"] == "plan"
         return state, self._session(state), {}
 
     def _do_recheck(self, state: dict[str, Any], content: dict[str, Any]) -> Any:
@@ -140,10 +140,9 @@ class Engine:
         before = (state["view"] or {}).get("result")
         session = self._session(state)
         notice = "model_question"
-        if before is not None and state["stage"] == "plan":
-            old = [(step["feature"], step["after"]) for step in before["plan"]["steps"]]
-            new = [(step.feature, step.after) for step in session.recommend().plan.steps]
-            notice = "model_same" if old == new else "model_new"
+        if before is not None:
+            same = _changes(before["plan"]["steps"]) == _planned(session.recommend().plan)
+            notice = "model_same" if same else "model_new"
         state["notices"] = [] if state["view"] is None else [notice]
         return state, session, {"model": self.black_box.fingerprint}
 
@@ -167,14 +166,15 @@ class Engine:
     def _view(self, state: Mapping[str, Any], session: Session) -> dict[str, Any]:
         decision = self.decision(state["record"])
         view: dict[str, Any] = {
+            "accepted": state["accepted"],
             "score": decision["score"],
             "bar": self.problem.goal.bar(),
             "notices": list(state.get("notices", ())),
         }
-        started = bool(session.n_answers) or state["stage"] == "plan"
+        started = bool(session.n_answers) or state["accepted"]
         if decision["favourable"] and not started:
             return {**view, "stage": "favourable"}
-        question = session.ask() if state["stage"] != "plan" else None
+        question = None if state["accepted"] else session.ask()
         if question is not None and not decision["favourable"]:
             plans = [
                 {**card(self.problem, plan), "apart": apart, "moves": list(plan.moves)}
@@ -186,6 +186,8 @@ class Engine:
         if found.plan.success:
             if decision["favourable"]:
                 view["notices"] = [*view["notices"], "reached"]
+            elif _was_refused(session, found.plan):
+                view["notices"] = [*view["notices"], "refused_before"]
             return {**view, "stage": "plan", "result": self._result(session, found)}
         return {**view, "stage": "no_plan", "no_plan": self._no_plan(state, session, found.plan)}
 
@@ -273,6 +275,11 @@ class Engine:
             self._sessions.popitem(last=False)
 
 
+def _state(snapshot: Snapshot) -> dict[str, Any]:
+    """A conversation to change; ``accepted`` says that the person wants a plan, not questions."""
+    return {**snapshot, "accepted": bool((snapshot["view"] or {}).get("accepted"))}
+
+
 def _digest(snapshot: Snapshot) -> str:
     """What a session depends on, hashed; another's lost race never looks like one's own."""
     content = [snapshot["seed"], snapshot["record"], snapshot["limits"], snapshot["session"]]
@@ -285,6 +292,29 @@ def _bare(plan: Mapping[str, Any]) -> dict[str, Any]:
         "steps": [{"words": step["words"]} for step in plan["steps"]],
         "apart": plan["apart"],
     }
+
+
+def _after(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A record once some steps are done."""
+    return {**record, **dict(_changes(steps))}
+
+
+def _changes(steps: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
+    return [(step["feature"], step["after"]) for step in steps]
+
+
+def _planned(plan: Plan) -> list[tuple[str, Any]]:
+    return [(step.feature, step.after) for step in plan.steps]
+
+
+def _was_refused(session: Session, plan: Plan) -> bool:
+    """Whether the person said "none of these" of a question that held this very plan."""
+    return any(
+        event["kind"] == "answer"
+        and event["answer"]["kind"] == "none_of_these"
+        and list(plan.moves) in [list(moves) for moves in event["plans"]]
+        for event in session.events
+    )
 
 
 def _outcome(view: Mapping[str, Any], questions: int) -> dict[str, Any]:

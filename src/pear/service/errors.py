@@ -105,7 +105,7 @@ def from_pear_error(error: PearError) -> ServiceError:
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The errors of a route, for the OpenAPI description."""
-    always = {404, 405, 413, 422, 429, 500, 503}
+    always = {400, 404, 405, 413, 422, 429, 500, 503}
     return {
         status: {
             "description": TITLES[status],

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,8 +36,12 @@ ErrorAnswer = Callable[[StarletteRequest, ServiceError], Response]
 """Makes the answer to a failed request: a page for browsers, JSON for programs."""
 
 
-class _TooLarge(Exception):
-    pass
+class _TooLarge(HTTPException):
+    """Raised while a body is read; of this kind, since others are taken for bad JSON."""
+
+    def __init__(self, most: int) -> None:
+        detail = f"The request is larger than {most:,} bytes; nothing was changed."
+        super().__init__(413, detail, {"Connection": "close"})
 
 
 class Around:
@@ -67,11 +72,10 @@ class Around:
 
         try:
             if _declared(scope) > self.max_body:
-                raise _TooLarge
+                raise _TooLarge(self.max_body)
             await self.app(scope, self._limited(receive), send_safely)
-        except _TooLarge:
-            detail = f"The request is larger than {self.max_body:,} bytes; nothing was changed."
-            error = ServiceError(413, detail, {"Connection": "close"})
+        except _TooLarge as failure:
+            error = ServiceError(413, failure.detail, failure.headers)
             await self._answer(error, scope, receive, send_safely, seen["started"])
         except Exception as failure:  # whatever it is, the answer has the one shape
             note("error", level=logging.ERROR, request=request_id, exc_info=failure)
@@ -99,7 +103,7 @@ class Around:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > self.max_body:
-                raise _TooLarge
+                raise _TooLarge(self.max_body)
             return message
 
         return receive_limited
