@@ -255,19 +255,18 @@ class Engine:
         if known is not None and known[0] == digest:
             return known[1]
         state = self.problem.state(snapshot["record"])
-        return Session.from_dict(
-            {
-                "seed": snapshot["seed"],
-                "settings": self.settings.to_dict(),
-                "problem_fingerprint": self.problem.fingerprint,
-                "model_fingerprint": self.black_box.fingerprint,
-                "person": dict(snapshot["record"]),
-                "limits": as_limits(self.problem, state, snapshot["limits"]).to_dict(),
-                "events": list((snapshot["session"] or {}).get("answers", ())),
-            },
+        session = Session(
             self.planner,
+            snapshot["record"],
             self.prior,
+            settings=self.settings,
+            seed=snapshot["seed"],
+            limits=as_limits(self.problem, state, snapshot["limits"]),
         )
+        answers = list((snapshot["session"] or {}).get("answers", ()))
+        if not answers:
+            return session
+        return Session.from_dict({**session.to_dict(), "events": answers}, self.planner, self.prior)
 
     def _remember(self, state: Snapshot, columns: Mapping[str, Any], session: Session) -> None:
         self._sessions[state["id"]] = (_digest({**state, **columns}), session)
