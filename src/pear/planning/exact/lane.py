@@ -17,6 +17,9 @@ EQUAL = 4 * HALF_STEP
 GROWTH = 4.0
 """A new shell aims at this many times the assignments of the last one."""
 
+MOST_DROPS = 4
+"""Shells found too large before the cap is raised once: ever thinner shells prove ever less."""
+
 
 @dataclass(frozen=True)
 class Incumbent:
@@ -47,6 +50,7 @@ class Lane:
     _step: float = 1.0
     _least: float = 0.0
     _history: list[tuple[float, int]] = field(default_factory=list)
+    _drops: int = 0
     _rows: Rows | None = None
     _keys: NDArray[np.generic] | None = None
     _at: int = 0
@@ -139,7 +143,8 @@ class Lane:
 
     @property
     def _narrow(self) -> bool:
-        return self._threshold - max(self.complete, self._least) <= 1e-6
+        width = self._threshold - max(self.complete, self._least)
+        return width <= 1e-6 or self._drops >= MOST_DROPS
 
     def receive(
         self, rows: Rows, keys: NDArray[np.generic], *, threshold: float, cut: bool, dropped: bool
@@ -148,6 +153,7 @@ class Lane:
         if dropped:
             if self._narrow or (self.hurried and self.incumbent is not None):
                 self.stop()
+            self._drops += 1
             proven = max(self.complete, self._least)
             self._step = (min(self._threshold, threshold) - proven) / 4
             self._threshold = proven + self._step
