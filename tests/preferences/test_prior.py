@@ -143,3 +143,12 @@ def test_a_population_too_small_to_fit_is_refused():
         GaussianMixturePrior.fit([[1.0, 2.0]], 1, np.random.default_rng(0))
     with pytest.raises(InvalidSetting, match="between 1 and the number of people, 3"):
         GaussianMixturePrior.fit(np.ones((3, 2)), 4, np.random.default_rng(0))
+
+
+@given(st.integers(0, 1000), st.booleans())
+def test_standardised_samples_are_coloured_back(seed, full):
+    prior = random_prior(seed, full)
+    samples, components = prior.sample(6, np.random.default_rng(seed))
+    standard = prior.standardised(samples, components)
+    back = prior.centres[components] + prior.coloured(standard, components)
+    assert np.allclose(back, samples)

@@ -1,11 +1,15 @@
 """How do particles spread out again without leaving what the answers allow?
 
-Elliptical slice sampling: a particle moves on the ellipse through itself and a fresh draw of
-its own Gaussian component, to a point whose likelihood is above a random fraction of its own.
-The prior needs no accept step, nothing is tuned, and a hard constraint is a likelihood that is
-zero somewhere. All particles move at once; those that have found their place drop out.
+Elliptical slice sampling: a particle moves on an ellipse through itself and a fresh draw of a
+Gaussian, to a point that is more probable than a random fraction of its own place. Nothing is
+tuned, and a hard constraint is a likelihood that is zero somewhere. The Gaussian is fitted to
+the particles of the component themselves: where the answers have cut most of the prior away,
+ellipses around the prior's mean would leave the rest at once. What the fit is not, the prior
+times the likelihood over it, is what the slice is taken of, so a bad fit costs moves and never
+truth. All particles move at once; those that have found their place drop out.
 
-References: Murray, Adams and MacKay (2010), Elliptical slice sampling, figure 2.
+References: Murray, Adams and MacKay (2010), Elliptical slice sampling, figure 2; Nishihara,
+Murray and Adams (2014), Parallel MCMC with generalized elliptical slice sampling, section 3.
 """
 
 from __future__ import annotations
@@ -69,21 +73,41 @@ def elliptical_moves(
     Leaves the posterior given the particle's component as it is: prior of the component times
     the likelihood of ``evidence``.
     """
-    samples, components, standard = particles.samples, particles.components, particles.standard
-    centres = prior.centres[components]
-    middle = (evidence.rows @ prior.centres.T)[:, components]
-    offset = evidence.project(samples)
-    current = evidence.log_likelihood(offset.copy(), response_at(response, standard), relaxed)
-    offset -= middle
-    across, memory = np.empty_like(offset), np.empty((2, offset.size))
-    moved, made, kept = 0, 0, np.ones(len(samples))
+    components, inferred = particles.components, particles.standard is not None
+    # In these coordinates ``(n, d)`` the prior of every component is standard normal.
+    places = prior.standardised(particles.samples, components)
+    if particles.standard is not None:
+        places = np.column_stack([places, particles.standard])
+    fit = _fit(places, components, prior.n_components)
+    centres = fit.means[components]
+    fitted = fit.standardised(places - centres, components)
+
+    def project(deviations: NDArray[np.float64]) -> Projection:
+        return evidence.project(prior.coloured(deviations[:, : prior.n_weights], components))
+
+    offset = project(places - centres)
+    middle = evidence.project(particles.samples) - offset
+    current = evidence.log_likelihood(
+        middle + offset, response_at(response, particles.standard), relaxed
+    )
+    memory = np.empty((2, offset.size))
+    moved, made, kept = 0, 0, np.ones(len(places))
     while made < sweeps and np.sqrt(np.mean(kept**2)) > REFRESHED:
         made += 1
-        direction = prior.deviations(components, rng)
-        np.matmul(evidence.rows, direction.T, out=across)
-        other = None if standard is None else rng.standard_normal(len(samples))
+        draws = rng.standard_normal(places.shape)
+        directions = fit.coloured(draws, components)
+        deviations = places - centres
+        across = project(directions)
         ellipses = _Ellipses(
-            middle, offset, across, standard, other, response, evidence, relaxed, memory
+            middle,
+            offset,
+            across,
+            _excess(centres, deviations, directions, fitted, draws),
+            (centres[:, -1], deviations[:, -1], directions[:, -1]) if inferred else None,
+            response,
+            evidence,
+            relaxed,
+            memory,
         )
         angles, current = ellipses.angles(current, rng)
         moved += int(np.count_nonzero(angles))
@@ -92,10 +116,81 @@ def elliptical_moves(
         offset *= cosine
         across *= sine
         offset += across
-        samples = centres + (samples - centres) * cosine[:, None] + direction * sine[:, None]
-        if standard is not None and other is not None:
-            standard = standard * cosine + other * sine
-    return Particles(samples, components, standard), moved / (made * len(samples))
+        places = centres + deviations * cosine[:, None] + directions * sine[:, None]
+        fitted = fitted * cosine[:, None] + draws * sine[:, None]
+    samples = prior.centres[components] + prior.coloured(places[:, : prior.n_weights], components)
+    standard = places[:, -1] if inferred else None
+    return Particles(samples, components, standard), moved / (made * len(places))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A Gaussian per component: means ``(c, d)`` and lower Cholesky factors ``(c, d, d)``."""
+
+    means: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+    def coloured(
+        self, draws: NDArray[np.float64], components: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Standard normal draws ``(n, d)`` with the covariance of their component."""
+        out = np.empty_like(draws)
+        for component in np.unique(components):
+            own = components == component
+            out[own] = draws[own] @ self.factors[component].T
+        return out
+
+    def standardised(
+        self, deviations: NDArray[np.float64], components: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """The inverse of ``coloured``."""
+        out = np.empty_like(deviations)
+        for component in np.unique(components):
+            own = components == component
+            out[own] = np.linalg.solve(self.factors[component], deviations[own].T).T
+        return out
+
+
+def _fit(places: NDArray[np.float64], components: NDArray[np.intp], n_components: int) -> _Fit:
+    """Mean and covariance of each component's particles, drawn towards the standard normal
+    prior as far as the different ones among them are few."""
+    width = places.shape[1]
+    means = np.zeros((n_components, width))
+    factors = np.tile(np.eye(width), (n_components, 1, 1))
+    for component in np.unique(components):
+        own = places[components == component]
+        different = len(np.unique(own[:, 0])) - 1
+        trust = different / (different + 2 * width)
+        means[component] = trust * own.mean(axis=0)
+        centred = own - means[component]
+        covariance = trust * (centred.T @ centred) / len(own) + (1 - trust) * np.eye(width)
+        factors[component] = np.linalg.cholesky(covariance)
+    return _Fit(means, factors)
+
+
+def _excess(
+    centres: NDArray[np.float64],
+    deviations: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    fitted: NDArray[np.float64],
+    draws: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Log of the prior over the fit along each ellipse, a quadratic form of the angle's cosine
+    and sine: its six coefficients, of ``1, c, s, c^2, s^2, c s``, shape ``(6, n)``."""
+
+    def products(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.einsum("nd,nd->n", first, second))
+
+    return -0.5 * np.stack(
+        [
+            products(centres, centres),
+            2 * products(centres, deviations),
+            2 * products(centres, directions),
+            products(deviations, deviations) - products(fitted, fitted),
+            products(directions, directions) - products(draws, draws),
+            2 * products(deviations, directions) - 2 * products(fitted, draws),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -106,8 +201,10 @@ class _Ellipses:
     middle: Projection
     offset: Projection
     across: Projection
-    standard: NDArray[np.float64] | None
-    other: NDArray[np.float64] | None
+    excess: NDArray[np.float64]
+    """Log of the prior over the fit, as coefficients ``(6, n)``."""
+    temperatures: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None
+    """The same three for the standard normal temperature, each ``(n,)``, where it is inferred."""
     response: ResponseModel
     evidence: Evidence
     relaxed: Relaxation | None
@@ -116,26 +213,39 @@ class _Ellipses:
 
     def take(self, kept: NDArray[np.intp]) -> _Ellipses:
         """The ellipses with these indices."""
+        temperatures = None
+        if self.temperatures is not None:
+            middle, offset, across = self.temperatures
+            temperatures = middle[kept], offset[kept], across[kept]
         return replace(
             self,
             middle=self.middle.take(kept, axis=1),
             offset=self.offset.take(kept, axis=1),
             across=self.across.take(kept, axis=1),
-            standard=None if self.standard is None else self.standard[kept],
-            other=None if self.other is None else self.other[kept],
+            excess=self.excess.take(kept, axis=1),
+            temperatures=temperatures,
         )
 
-    def log_likelihood(self, angles: NDArray[np.float64]) -> NDArray[np.float64]:
-        """At one angle per ellipse, shape ``(n,)``."""
-        cosine, sine = np.cos(angles), np.sin(angles)
+    def log_excess(
+        self, cosine: NDArray[np.float64], sine: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log of the prior over the fit at these places, up to a constant, shape ``(n,)``."""
+        powers = np.ones_like(cosine), cosine, sine, cosine**2, sine**2, cosine * sine
+        return np.asarray(np.einsum("kn,kn->n", self.excess, np.stack(powers)))
+
+    def log_likelihood(
+        self, cosine: NDArray[np.float64], sine: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log probability of the answers at these places, shape ``(n,)``."""
         size, shape = self.offset.size, self.offset.shape
         terms, term = (part[:size].reshape(shape) for part in self.memory)
         np.multiply(self.offset, cosine, out=terms)
         terms += np.multiply(self.across, sine, out=term)
         terms += self.middle
         there = None
-        if self.standard is not None and self.other is not None:
-            there = self.standard * cosine + self.other * sine
+        if self.temperatures is not None:
+            middle, offset, across = self.temperatures
+            there = middle + offset * cosine + across * sine
         return self.evidence.log_likelihood(terms, response_at(self.response, there), self.relaxed)
 
     def angles(
@@ -147,15 +257,16 @@ class _Ellipses:
         Particles that have found their place are dropped once they are half of those kept:
         judging them again is cheaper than copying the others each time.
         """
-        ellipses, kept = self, np.arange(len(current))
-        angles, reached = np.zeros(len(current)), current.copy()
-        level = current - rng.standard_exponential(len(current))
-        trial = rng.uniform(0, 2 * np.pi, len(current))
+        n = len(current)
+        ellipses, kept, searching = self, np.arange(n), np.ones(n, dtype=bool)
+        angles, reached = np.zeros(n), current.copy()
+        level = current + self.log_excess(np.ones(n), np.zeros(n)) - rng.standard_exponential(n)
+        trial = rng.uniform(0, 2 * np.pi, n)
         low, high = trial - 2 * np.pi, trial.copy()
-        searching = np.ones(len(current), dtype=bool)
         for _ in range(MAX_SHRINKS):
-            value = ellipses.log_likelihood(trial)
-            found = searching & (value > level)
+            cosine, sine = np.cos(trial), np.sin(trial)
+            value = ellipses.log_likelihood(cosine, sine)
+            found = searching & (value + ellipses.log_excess(cosine, sine) > level)
             angles[kept[found]] = trial[found]
             reached[kept[found]] = value[found]
             searching &= ~found

@@ -21,7 +21,7 @@ from pear.errors import InvalidSetting
 Samples = NDArray[np.float64]
 """Weight vectors, shape ``(n, p)``."""
 
-BACKGROUND_WEIGHT = 0.02
+BACKGROUND_WEIGHT = 0.1
 """Prior probability of a person unlike anyone before."""
 
 BACKGROUND_SPREAD = 1.25
@@ -149,17 +149,29 @@ class GaussianMixturePrior:
 
     def sample_given(self, components: NDArray[np.intp], rng: np.random.Generator) -> Samples:
         """One person from each of the components named, shape ``(n, p)``."""
-        return self.centres[components] + self.deviations(components, rng)
-
-    def deviations(self, components: NDArray[np.intp], rng: np.random.Generator) -> Samples:
-        """Draws of the components named, less their means, shape ``(n, p)``."""
         standard = rng.standard_normal((len(components), self.n_weights))
+        return self.centres[components] + self.coloured(standard, components)
+
+    def coloured(self, standard: Samples, components: NDArray[np.intp]) -> Samples:
+        """Standard normal values ``(n, p)`` given the covariance of the components named."""
         if self.factors.ndim == 2:
             return np.asarray(standard * self.factors[components])
+        out = np.empty_like(standard)
         for component in np.unique(components):
             own = components == component
-            standard[own] = standard[own] @ self.factors[component].T
-        return standard
+            out[own] = standard[own] @ self.factors[component].T
+        return out
+
+    def standardised(self, samples: Samples, components: NDArray[np.intp]) -> Samples:
+        """Samples ``(n, p)`` in units of the components named: the inverse of ``coloured``,
+        their means taken off first."""
+        out = samples - self.centres[components]
+        if self.factors.ndim == 2:
+            return np.asarray(out / self.factors[components])
+        for component in np.unique(components):
+            own = components == component
+            out[own] = np.linalg.solve(self.factors[component], out[own].T).T
+        return out
 
     def log_component_densities(self, samples: Samples) -> NDArray[np.float64]:
         """Log of share times density of every component at every sample, shape ``(n, c)``."""
