@@ -63,7 +63,7 @@ def test_the_background_is_as_wide_as_everybody_together():
     assert prior.background == 2
     assert prior.centres[2] == pytest.approx([5.0])
     assert prior.factors[2] ** 2 == pytest.approx([104.0])
-    assert prior.shares == pytest.approx([0.49, 0.49, 0.02])
+    assert prior.shares == pytest.approx([0.45, 0.45, 0.1])
 
 
 def test_the_background_can_be_given_or_left_out():

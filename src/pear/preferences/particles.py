@@ -43,7 +43,10 @@ EVEN_SHARE = 0.3
 NEGLIGIBLE = 1e-6
 """A component less probable than this keeps no particles, unless it is the background."""
 
-MAX_BRIDGES = 24
+BRIDGE_SWEEPS = 3
+"""Most moves of each particle at such a step; the next step moves them again."""
+
+MAX_BRIDGES = 20
 """Steps towards one answer. An answer as improbable as a half to this power contradicts."""
 
 
@@ -219,7 +222,7 @@ class ParticlePosterior:
             self.response,
             self.evidence,
             rng,
-            sweeps=self.sweeps,
+            sweeps=self.sweeps if relaxed is None else min(self.sweeps, BRIDGE_SWEEPS),
             relaxed=relaxed,
         )
         weights = (shares / np.maximum(counts, 1))[particles.components]
