@@ -4,29 +4,32 @@ The bound of an assignment is the sum over changed features of
 ``max(floor, own cost + what the parents add)`` where a changed parent adds the smaller of
 its start and its new value. It never exceeds the cost of any order of the changes.
 
-Partial assignments are extended level by level. Options are sorted by own cost, so the
+Partial assignments are extended level by level. Options are sorted by their cost, so the
 work is proportional to what survives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.planning.exact.options import Floats, Group, Indices, Level, Tables
+from pear.planning.exact.levels import Floats, Group, Indices, Level
+from pear.planning.exact.tables import Tables
 
 DECIMALS = 7
-"""Bounds are rounded to this many decimals for sorting, so that equal costs stand together."""
+"""Bounds are rounded to this many decimals (of a lane's unit), so that equal ones are equal."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """n assignments: ``lanes``, ``bounds`` and ``steps`` ``(n,)``; ``options`` one ``(n,)`` a level."""
+    """n assignments: ``lanes``, ``bounds`` and ``steps`` ``(n,)``; ``words``, their codes."""
 
     lanes: Indices
-    options: tuple[NDArray[np.int16], ...]
+    words: tuple[NDArray[np.int64], ...]
     bounds: Floats
     steps: NDArray[np.int16]
 
@@ -34,10 +37,19 @@ class Rows:
         """Some of the rows, by position."""
         return Rows(
             self.lanes.take(where),
-            tuple(column.take(where) for column in self.options),
+            tuple(word.take(where) for word in self.words),
             self.bounds.take(where),
             self.steps.take(where),
         )
+
+    def part(self, first: int, end: int) -> Rows:
+        """Rows ``first`` to ``end``, not copied."""
+        words = tuple(word[first:end] for word in self.words)
+        return Rows(self.lanes[first:end], words, self.bounds[first:end], self.steps[first:end])
+
+    def key(self, row: int) -> tuple[int, ...]:
+        """The code of one row, to compare and to remember."""
+        return tuple(int(word[row]) for word in self.words)
 
     def __len__(self) -> int:
         return len(self.lanes)
@@ -52,141 +64,182 @@ class Shell:
     dropped: NDArray[np.bool_]
 
 
-def below(tables: Tables, lanes: Indices, thresholds: Floats, caps: Indices) -> Shell:
-    """Assignments of ``lanes`` with a bound below their threshold.
+def below(
+    tables: Tables,
+    lanes: Indices,
+    thresholds: Floats,
+    caps: Indices,
+    check: Callable[[], None] = lambda: None,
+) -> Shell:
+    """Assignments of ``lanes`` with a rounded bound below their threshold.
 
     A lane with more partial assignments than its cap at some level is given up (``dropped``).
-    ``thresholds`` and ``caps`` are over all lanes of the tables.
+    ``thresholds`` and ``caps`` are over all lanes of the tables. ``check`` is called between
+    levels, and may raise to end it.
     """
     count = len(tables.starts)
-    cut = np.zeros(count, bool)
-    dropped = np.zeros(count, bool)
+    cut, dropped = np.zeros(count, bool), np.zeros(count, bool)
     rows = Rows(
         lanes=np.asarray(lanes, np.intp),
-        options=(),
+        words=tuple(np.full(len(lanes), word, np.int64) for word in tables.codes.nothing),
         bounds=np.zeros(len(lanes)),
         steps=np.zeros(len(lanes), np.int16),
     )
-    for number, level in enumerate(tables.levels):
-        rows = _extend(tables, number, level, rows, thresholds, cut)
-        over = np.bincount(rows.lanes, minlength=count) > caps
-        if over.any():
-            dropped |= over
-            rows = rows.take(np.flatnonzero(~over[rows.lanes]))
-    rows = rows.take(np.flatnonzero(rows.steps))
-    rounded = Rows(rows.lanes, rows.options, np.round(rows.bounds, DECIMALS), rows.steps)
-    return Shell(rounded, cut, dropped)
+    wide = thresholds + tables.slack
+    for number in range(len(tables.levels)):
+        check()
+        rows = _extend(tables, number, rows, wide, caps, cut, dropped)
+    # What belongs to a shell is decided by the rounded bound alone, whatever the rounding
+    # errors above, so that no assignment falls between two shells.
+    unit = tables.units[rows.lanes]
+    bounds = np.round(rows.bounds / unit, DECIMALS) * unit
+    inside = bounds < thresholds[rows.lanes]
+    cut[rows.lanes[~inside]] = True
+    rows = Rows(rows.lanes, rows.words, bounds, rows.steps)
+    return Shell(rows.take(np.flatnonzero(inside & (rows.steps > 0))), cut, dropped)
 
 
 def _extend(
     tables: Tables,
     number: int,
-    level: Level,
     rows: Rows,
     thresholds: Floats,
+    caps: Indices,
+    cut: NDArray[np.bool_],
+    dropped: NDArray[np.bool_],
+) -> Rows:
+    """The rows with every option of one level that keeps them below the threshold."""
+    level, floor = tables.levels[number], tables.problem.costs.least
+    room = (thresholds - tables.rest[number + 1])[rows.lanes] - rows.bounds
+    add = _mean_added(tables, level, rows)
+    full = tables.max_steps[rows.lanes]
+    counts: list[Indices] = []
+    for group in level.groups:
+        limit = room - group.links * add
+        impossible = rows.steps + group.links > full
+        limit[impossible | (group.links * floor >= room)] = -np.inf
+        counts.append(group.count_below(rows.lanes, limit))
+        if not cut[rows.lanes].all():
+            less = (counts[-1] < group.sizes[rows.lanes]) & ~impossible
+            cut[rows.lanes[less]] = True
+    total = len(rows) + sum(int(count.sum()) for count in counts)
+    if total > caps[rows.lanes].min(initial=total):
+        size = np.bincount(rows.lanes, minlength=len(caps)).astype(float)
+        for count in counts:
+            size += np.bincount(rows.lanes, weights=count, minlength=len(caps))
+        over = size > caps
+        dropped |= over
+        left = np.flatnonzero(~over[rows.lanes])
+        rows, room, add = rows.take(left), room[left], add[left]
+        counts = [count[left] for count in counts]
+    parts = [_unchanged(rows, room, floor, cut)]
+    for group, count in zip(level.groups, counts, strict=True):
+        parts.append(_children(tables, number, group, rows, count, room, add, cut))
+    return _joined(parts)
+
+
+def _mean_added(tables: Tables, level: Level, rows: Rows) -> Floats:
+    """What changed parents add to one change at the mean over samples, shape ``(n,)``."""
+    add = np.zeros(len(rows))
+    for parent, delta in level.mean_parents:
+        chosen = tables.codes.option(rows.words, parent)
+        add += delta.ravel().take(rows.lanes * delta.shape[1] + chosen)
+    return add
+
+
+def _unchanged(rows: Rows, room: Floats, floor: float, cut: NDArray[np.bool_]) -> Rows:
+    """The rows that leave this level as it is and are still below the threshold."""
+    if floor > 0 or not (room <= 0).any():
+        return rows
+    cut[rows.lanes[room <= 0]] = True
+    return rows.take(np.flatnonzero(room > 0))
+
+
+def _children(
+    tables: Tables,
+    number: int,
+    group: Group,
+    rows: Rows,
+    counts: Indices,
+    room: Floats,
+    add: Floats,
     cut: NDArray[np.bool_],
 ) -> Rows:
-    floor = tables.problem.costs.least
-    room = (thresholds - tables.rest[number + 1])[rows.lanes] - rows.bounds
-    mean_add = level.mean_base[rows.lanes]
-    for parent, mean_delta in level.mean_parents:
-        mean_add = mean_add + mean_delta[rows.lanes, rows.options[parent]]
-    kept = rows
-    if floor <= 0 and (room <= 0).any():
-        cut[rows.lanes[room <= 0]] = True
-        kept = rows.take(np.flatnonzero(room > 0))
-    parts = [
-        Rows(kept.lanes, (*kept.options, np.zeros(len(kept), np.int16)), kept.bounds, kept.steps)
-    ]
-    full = tables.max_steps[rows.lanes]
-    for group in level.groups:
-        limit = room - group.links * mean_add
-        impossible = rows.steps + group.links > full
-        limit[impossible] = -np.inf
-        if np.isfinite(floor):
-            limit[group.links * floor >= room] = -np.inf
-        counts = count_below(group.own, rows.lanes, limit)
-        cut[rows.lanes[(counts < group.sizes[rows.lanes]) & ~impossible]] = True
-        parts.append(_children(level, group, rows, counts, room, mean_add, floor, cut))
+    """The rows extended by their cheapest ``counts`` options of a group."""
+    level, codes, floor = tables.levels[number], tables.codes, tables.problem.costs.least
+    parent = np.repeat(np.arange(len(rows)), counts)
+    place = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
+    extended = rows.take(parent)
+    place += extended.lanes * group.alone.shape[1]
+    options = group.options.ravel().take(place)
+    if level.alone.shape[1] == 1:
+        cost = group.alone.ravel().take(place)
+        cost += group.links * add.take(parent)
+        np.maximum(cost, group.links * floor, out=cost)
+        inside = None
+    else:
+        linear = level.alone[extended.lanes, :, options]
+        linear += group.links * _added(tables, level, extended)
+        cost = np.maximum(linear, group.links * floor).mean(axis=1)
+        inside = cost < room.take(parent)
+    words = list(extended.words)
+    words[codes.word[number]] += (options - level.last) << codes.shift[number]
+    steps = extended.steps + np.int16(group.links)
+    children = Rows(extended.lanes, tuple(words), extended.bounds + cost, steps)
+    if inside is None or inside.all():
+        return children
+    cut[children.lanes[~inside]] = True
+    return children.take(np.flatnonzero(inside))
+
+
+def _added(tables: Tables, level: Level, rows: Rows) -> Floats:
+    """What changed parents add to one change under each sample, shape ``(n, S)``."""
+    add = np.zeros((len(rows), level.alone.shape[1]))
+    for parent, delta in level.parents:
+        add += delta[rows.lanes, :, tables.codes.option(rows.words, parent)]
+    return add
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
     return Rows(
         np.concatenate([part.lanes for part in parts]),
-        tuple(np.concatenate(column) for column in zip(*(p.options for p in parts), strict=True)),
+        tuple(np.concatenate(words) for words in zip(*(p.words for p in parts), strict=True)),
         np.concatenate([part.bounds for part in parts]),
         np.concatenate([part.steps for part in parts]),
     )
 
 
-def _children(
-    level: Level,
-    group: Group,
-    rows: Rows,
-    counts: Indices,
-    room: Floats,
-    mean_add: Floats,
-    floor: float,
-    cut: NDArray[np.bool_],
-) -> Rows:
-    """The rows extended by their cheapest ``counts`` options of a group."""
-    parent = np.repeat(np.arange(len(rows)), counts)
-    place = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
-    extended = rows.take(parent)
-    lanes = extended.lanes
-    options = group.options[lanes, place]
-    if level.own.shape[1] == 1:
-        cost = group.own[lanes, place] + group.links * mean_add[parent]
-        inside = None
-    else:
-        linear = level.own[lanes, :, options] + group.links * _parents_add(level, extended)
-        if np.isfinite(floor):
-            np.maximum(linear, group.links * floor, out=linear)
-        cost = linear.mean(axis=1)
-        inside = cost < room[parent]
-    cost = np.maximum(cost, group.links * floor)
-    children = Rows(
-        lanes,
-        (*extended.options, options.astype(np.int16)),
-        extended.bounds + cost,
-        (extended.steps + group.links).astype(np.int16),
-    )
-    if inside is None or inside.all():
-        return children
-    cut[lanes[~inside]] = True
-    return children.take(np.flatnonzero(inside))
-
-
-def _parents_add(level: Level, rows: Rows) -> Floats:
-    """What parents add to one change under each sample, shape ``(n, S)``."""
-    add = level.base[rows.lanes]
-    for parent, delta in level.parents:
-        add = add + delta[rows.lanes, :, rows.options[parent]]
-    return add
-
-
-def bounds_of(tables: Tables, rows: Rows) -> Floats:
-    """Bounds of given assignments, whatever ``rows.bounds`` holds, shape ``(n,)``."""
+def bounds_of(tables: Tables, lanes: Indices, words: tuple[NDArray[np.int64], ...]) -> Floats:
+    """Bounds of given assignments of given lanes, shape ``(n,)``."""
     floor = tables.problem.costs.least
-    total = np.zeros(len(rows))
-    for level, chosen in zip(tables.levels, rows.options, strict=True):
-        links = level.links[rows.lanes, chosen]
-        linear = level.own[rows.lanes, :, chosen] + links[:, None] * _parents_add(level, rows)
+    rows = Rows(lanes, words, np.zeros(len(lanes)), np.zeros(len(lanes), np.int16))
+    total = np.zeros(len(lanes))
+    for number, level in enumerate(tables.levels):
+        chosen = tables.codes.option(words, number)
+        links = level.links[lanes, chosen]
+        linear = level.alone[lanes, :, chosen] + links[:, None] * _added(tables, level, rows)
         if np.isfinite(floor):
             linear = np.maximum(linear, links[:, None] * floor)
         total += np.where(links > 0, linear.mean(axis=1), 0.0)
-    return np.round(total, DECIMALS)
+    unit = tables.units[lanes]
+    return np.asarray(np.round(total / unit, DECIMALS) * unit)
 
 
-def count_below(ordered: Floats, lanes: Indices, limits: Floats) -> Indices:
-    """How many entries of row ``lanes[i]`` of ``ordered`` ``(N, G)`` are below ``limits[i]``."""
-    if len(ordered) == 1:
-        return np.searchsorted(ordered[0], limits, side="left")
-    low = np.zeros(len(lanes), np.intp)
-    high = np.full(len(lanes), ordered.shape[1], np.intp)
-    for _ in range(int(ordered.shape[1]).bit_length()):
-        middle = (low + high) // 2
-        inside = np.minimum(middle, ordered.shape[1] - 1)
-        less = (ordered[lanes, inside] < limits) & (low < high)
-        low = np.where(less, middle + 1, low)
-        high = np.where(less | (low >= high), high, middle)
-    return low
+def in_order(rows: Rows) -> Rows:
+    """The rows by bound, then steps, then code."""
+    order = np.argsort(rows.bounds)
+    bounds = rows.bounds.take(order)
+    same = bounds[1:] == bounds[:-1]
+    if same.any():
+        tied = np.zeros(len(order), bool)
+        tied[1:] |= same
+        tied[:-1] |= same
+        where = np.flatnonzero(tied)
+        here = order[where]
+        sort_by: list[NDArray[Any]] = [word.take(here) for word in rows.words[::-1]]
+        sort_by += [rows.steps.take(here), bounds[where]]
+        order[where] = here[np.lexsort(sort_by)]
+    return rows.take(order)

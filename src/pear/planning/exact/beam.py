@@ -1,25 +1,27 @@
-"""A first plan for a hard person: a beam that follows the score."""
+"""A first plan for hard people: a beam that follows the score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import numpy as np
 
-from pear.planning.exact.options import Floats, Indices, Tables
+from pear.planning.exact.ledger import Ledger
+from pear.planning.exact.levels import Floats, Indices
+from pear.planning.exact.tables import Tables
 
 WIDTH = 8
 
-Ask = Callable[[Floats], Generator[Floats, Floats, Floats]]
+Found = list[tuple[Indices, float]]
+"""Sequences of moves on distinct features to favourable states, with the score of the state."""
 
 
 def beam_moves(
-    tables: Tables, lane: int, bar: float, max_rows: int, ask: Ask
-) -> Generator[Floats, Floats, list[tuple[Indices, float]]]:
-    """Sequences of moves on distinct features that lead to favourable states, with their score.
+    tables: Tables, lane: int, bar: float, max_rows: int
+) -> Generator[Floats, Floats, Found]:
+    """Each round extends the best states by every legal move and keeps those that score highest.
 
-    Each round extends the best states by every legal move, scores them, and keeps those
-    with the highest score. Ends with the first round that finds favourable states.
+    Ends with the first round that finds favourable states.
     """
     actions = tables.problem.actions
     states, paths = tables.starts[[lane]], np.zeros((1, 0), np.intp)
@@ -36,7 +38,7 @@ def beam_moves(
             break
         following = actions.apply(states[origin], moves)
         spent += len(following)
-        scores = yield from ask(following)
+        scores = yield following
         extended = np.hstack([paths[origin], moves[:, None]])
         found = np.flatnonzero(scores > bar)
         if len(found):
@@ -47,3 +49,30 @@ def beam_moves(
         best = distinct[np.argsort(-scores[distinct], kind="stable")[:WIDTH]]
         states, paths = following[best], extended[best]
     return []
+
+
+def beams_together(
+    beams: dict[int, Generator[Floats, Floats, Found]], ledger: Ledger
+) -> Generator[Floats, Floats, dict[int, Found]]:
+    """Run one beam for each group, all of them a round at a time."""
+    found: dict[int, Found] = {}
+    waiting: dict[int, Floats] = {}
+
+    def advance(group: int, scores: Floats | None) -> None:
+        try:
+            beam = beams[group]
+            waiting[group] = next(beam) if scores is None else beam.send(scores)
+        except StopIteration as end:
+            found[group] = end.value
+            waiting.pop(group, None)
+
+    for group in beams:
+        advance(group, None)
+    while waiting:
+        sizes = [len(states) for states in waiting.values()]
+        owners = np.repeat(list(waiting), sizes)
+        scores = yield from ledger.ask(np.concatenate(list(waiting.values())), owners)
+        parts = np.split(scores, np.cumsum(sizes)[:-1])
+        for group, part in zip(list(waiting), parts, strict=True):
+            advance(group, part)
+    return found

@@ -7,6 +7,7 @@ chains that reach it; the values on the way are known by their least and largest
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ def chain_options(
     weights: Floats,
     limits: Sequence[Limits],
     longest: int,
-) -> dict[str, NDArray[np.generic]]:
+) -> dict[str, Any]:
     """Options of one level for every lane, padded to the same number of options."""
     lanes = [
         _chains(problem, column, start, weight[:, column], limit, longest)
@@ -31,23 +32,23 @@ def chain_options(
     ]
     width = max(len(values) for values, *_ in lanes)
     count, samples = weights.shape[:2]
-    padded: dict[str, NDArray[np.generic]] = {
+    padded: dict[str, Any] = {
         "values": np.repeat(starts[:, [column]], width, axis=1),
-        "links": np.zeros((count, width), int),
+        "links": np.zeros((count, width), np.intp),
         "moves": np.full((count, width), -1),
         "valid": np.zeros((count, width), bool),
-        "own": np.zeros((count, samples, width)),
+        "alone": np.zeros((count, samples, width)),
         "low": np.zeros((count, width)),
         "high": np.zeros((count, width)),
     }
     for lane, (values, links, own, low, high) in enumerate(lanes):
-        size = len(values)
-        padded["values"][lane, :size] = values
-        padded["links"][lane, :size] = links
-        padded["valid"][lane, :size] = True
-        padded["own"][lane, :, :size] = own
-        padded["low"][lane, :size] = low
-        padded["high"][lane, :size] = high
+        # The first layer, no change, goes to the end, where every level has it.
+        size = len(values) - 1
+        for name, content in (("values", values), ("links", links), ("low", low), ("high", high)):
+            padded[name][lane, :size] = content[1:]
+            padded[name][lane, -1] = content[0]
+        padded["alone"][lane, :, :size] = own[:, 1:]
+        padded["valid"][lane, :size] = padded["valid"][lane, -1] = True
     return padded
 
 

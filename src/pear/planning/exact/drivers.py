@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.planning.exact.lane import Lane
+from pear.planning.exact.front import Lane
 from pear.planning.exact.search import Search
 
 

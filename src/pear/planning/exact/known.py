@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.planning.exact.options import Floats, Indices, Tables
+from pear.planning.exact.assignments import Rows
+from pear.planning.exact.codes import BITS
+from pear.planning.exact.levels import Floats, Indices
+from pear.planning.exact.tables import Tables
 
-Keys = NDArray[np.generic]
-"""One exact key per state: integers, or pairs of integers where one is too small."""
-
-LARGEST_WORD = 2**62
+Keys = NDArray[Any]
+"""One exact key per state: integers, or records of integers where one is too small."""
 
 
-def assignment_keys(tables: Tables, lanes: Indices, options: Sequence[NDArray[np.int16]]) -> Keys:
+def state_keys(tables: Tables, rows: Rows) -> Keys:
     """Keys of n assignments; within a group of lanes equal keys mean equal states."""
-    words: list[NDArray[np.int64]] = [np.zeros(len(lanes), np.int64)]
-    room = 1
-    for level, chosen in zip(tables.levels, options, strict=True):
-        size = level.value_ids.shape[1] + 1
-        if room * size > LARGEST_WORD:
-            words.append(np.zeros(len(lanes), np.int64))
-            room = 1
-        words[-1] = words[-1] * size + level.value_ids[lanes, chosen]
-        room *= size
+    if tables.max_changes == 1:
+        return _keys(list(rows.words))
+    # With chains, several options of a level end at the same value.
+    words = [np.zeros(len(rows), np.int64)]
+    room = 0
+    for number, level in enumerate(tables.levels):
+        bits = int(level.value_ids.max(initial=1)).bit_length()
+        if room + bits > BITS:
+            words.append(np.zeros(len(rows), np.int64))
+            room = 0
+        chosen = tables.codes.option(rows.words, number)
+        words[-1] = (words[-1] << bits) | level.value_ids[rows.lanes, chosen]
+        room += bits
+    return _keys(words)
+
+
+def _keys(words: list[NDArray[np.int64]]) -> Keys:
     if len(words) == 1:
         return words[0]
-    keys = np.empty(len(lanes), dtype=[(f"word{i}", np.int64) for i in range(len(words))])
+    keys = np.empty(len(words[0]), dtype=[(f"word{i}", np.int64) for i in range(len(words))])
     for i, word in enumerate(words):
         keys[f"word{i}"] = word
     return keys
-
-
-def key_words(keys: Keys) -> list[Keys]:
-    """The integers a key is made of, the most significant first."""
-    return [keys[name] for name in keys.dtype.names] if keys.dtype.names else [keys]
 
 
 class KnownScores:
@@ -45,6 +49,9 @@ class KnownScores:
     def __init__(self) -> None:
         self._keys: Keys | None = None
         self._scores: Floats = np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self._scores)
 
     def copy(self) -> KnownScores:
         """One that can learn more without changing this one."""
@@ -66,7 +73,7 @@ class KnownScores:
         """Positions of the states not known, each distinct one once."""
         unknown = np.flatnonzero(np.isnan(self.scores(keys)))
         _, first = np.unique(keys[unknown], return_index=True)
-        return unknown[first]
+        return np.asarray(unknown[first])
 
     def add(self, keys: Keys, scores: Floats) -> None:
         """Remember the scores of distinct new states."""

@@ -71,7 +71,7 @@ def _transitions(problem: Problem, start: Floats, moves: Indices, weights: Float
     cost = graph.floored(linear).mean(axis=3)
     blocked = _blocked(problem, start, after, moves, place, members.astype(bool))
     cost[:, blocked] = np.inf
-    return cost
+    return np.asarray(cost)
 
 
 def _blocked(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,13 +10,13 @@ from numpy.typing import NDArray
 
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidSetting
+from pear.planning.exact.clock import Clock
 from pear.planning.exact.drivers import drive
-from pear.planning.exact.lane import Lane
 from pear.planning.exact.options import build_tables
+from pear.planning.exact.results import plans_of
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
 from pear.planning.exact.survey import Survey
-from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
-from pear.problem.plan import Verdict
+from pear.problem import NO_LIMITS, Limits, Plan, Problem
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +43,8 @@ class ExactPlanner:
             raise InvalidSetting(f"'max_length' must be at least 1 (got {self.max_length!r})")
         if self.max_changes_per_feature < 1:
             raise InvalidSetting(
-                f"'max_changes_per_feature' must be at least 1 (got {self.max_changes_per_feature!r})"
+                "'max_changes_per_feature' must be at least 1 "
+                f"(got {self.max_changes_per_feature!r})"
             )
         if self.max_rows < 2 * self.longest:
             raise BudgetTooSmall(
@@ -70,10 +70,7 @@ class ExactPlanner:
         """
         matrix = np.atleast_2d(self._weights(weights))
         [plan] = self._plans_of(self._states(state), matrix[None], [limits], np.zeros(1, np.intp))
-        if plan.certificate.verdict == "infeasible" and limits != NO_LIMITS:
-            blocking = self._blocking(state, weights, limits)
-            plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
-        return plan
+        return self._explained(plan, state, matrix, limits)
 
     def plan_many(
         self,
@@ -81,19 +78,31 @@ class ExactPlanner:
         weights: Floats,
         limits: Sequence[Limits] | None = None,
     ) -> list[Plan]:
-        """Plans for n people in lockstep: ``states`` ``(n, d)``, ``weights`` ``(n, p)`` or ``(p,)``."""
+        """Plans for n people in lockstep, one call of the model a round.
+
+        ``states`` is ``(n, d)``, ``weights`` ``(n, p)`` or ``(p,)``.
+        """
         states = self._states(states)
         weights = self._weights(weights)
         if weights.ndim == 1:
             weights = np.repeat(weights[None], len(states), axis=0)
         if len(weights) != len(states):
             raise InvalidSetting(
-                f"'weights' must be one vector or one per person (got {len(weights)} for {len(states)})"
+                f"'weights' must be one vector or one per person "
+                f"(got {len(weights)} for {len(states)})"
             )
         if not len(states):
             return []
         everyone = list(limits) if limits is not None else [NO_LIMITS] * len(states)
-        return self._plans_of(states, weights[:, None], everyone, np.arange(len(states)))
+        if len(everyone) != len(states):
+            raise InvalidSetting(
+                f"'limits' must be one per person (got {len(everyone)} for {len(states)})"
+            )
+        plans = self._plans_of(states, weights[:, None], everyone, np.arange(len(states)))
+        return [
+            self._explained(plan, state, np.atleast_2d(weight), limit)
+            for plan, state, weight, limit in zip(plans, states, weights, everyone, strict=True)
+        ]
 
     def candidates(
         self,
@@ -116,7 +125,7 @@ class ExactPlanner:
             if lane.incumbent is not None:
                 support.setdefault(lane.incumbent.moves, []).append(lane.number)
         ranked = sorted(support.values(), key=len, reverse=True)
-        return self._plans(found, [numbers[0] for numbers in ranked[:n]])
+        return plans_of(found, self.black_box, [numbers[0] for numbers in ranked[:n]])
 
     def surveyed_candidates(
         self,
@@ -141,7 +150,7 @@ class ExactPlanner:
         found = self._optima(
             state, samples, limits, len(np.atleast_2d(samples)) * (self.longest - 1)
         )
-        return self._plans(found)
+        return plans_of(found, self.black_box)
 
     def _optima(
         self,
@@ -169,6 +178,13 @@ class ExactPlanner:
         weights = np.repeat(matrix[None], longest, axis=0)
         return self._plans_of(states, weights, lanes, np.zeros(longest, np.intp))
 
+    def _explained(self, plan: Plan, state: Floats, weights: Floats, limits: Limits) -> Plan:
+        """An infeasible verdict with the limits that block."""
+        if plan.certificate.verdict != "infeasible" or limits == NO_LIMITS:
+            return plan
+        blocking = self._blocking(state, limits, weights.mean(axis=0))
+        return plan.with_certificate(replace(plan.certificate, blocking=blocking))
+
     def _states(self, states: Floats) -> Floats:
         array = np.atleast_2d(np.asarray(states, float))
         if array.shape[1] != len(self.problem.space) or not np.isfinite(array).all():
@@ -190,7 +206,7 @@ class ExactPlanner:
     ) -> list[Plan]:
         lanes_each = int(np.bincount(groups).max())
         reserve = lanes_each * (self.longest - 1)
-        return self._plans(self._search(starts, weights, limits, groups, reserve))
+        return plans_of(self._search(starts, weights, limits, groups, reserve), self.black_box)
 
     def _search(
         self,
@@ -200,98 +216,70 @@ class ExactPlanner:
         groups: NDArray[np.intp],
         reserve: int,
         survey: Survey | None = None,
+        any_plan: bool = False,
     ) -> Search:
-        began = time.monotonic()
-        tables = build_tables(
-            self.problem, starts, weights, limits, self.longest, self.max_changes_per_feature
-        )
+        clock = Clock.started(self.max_seconds, reserve * (int(groups.max()) + 1))
         if reserve > self.max_rows // 2:
             raise BudgetTooSmall(
                 f"'max_rows' of {self.max_rows} is too small for this many plans at once; "
                 f"give at least {2 * reserve}"
             )
+        tables = build_tables(
+            self.problem, starts, weights, limits, self.longest, self.max_changes_per_feature
+        )
         search = Search(
             tables,
             groups,
             np.array([self.problem.goal.bar(limit) for limit in limits]),
             self.max_rows,
             reserve=reserve,
-            deadline=np.inf if self.max_seconds is None else began + self.max_seconds,
+            clock=clock,
             first_batch=self.first_batch,
             progress=self.progress,
             survey=survey if self.max_changes_per_feature == 1 else None,
             hurried=survey is not None,
+            any_plan=any_plan,
         )
         drive(search, self.black_box)
         return search
 
-    def _plans(self, search: Search, chosen: Sequence[int] | None = None) -> list[Plan]:
-        """Plans of the chosen lanes, with the score of every state on the way."""
-        numbers = range(len(search.lanes)) if chosen is None else chosen
-        lanes = [search.lanes[number] for number in numbers]
-        inner = [
-            walk(search.tables.starts[lane.number], self.problem.actions, lane.moves)[1:-1]
-            for lane in lanes
-        ]
-        sizes = [len(states) for states in inner]
-        scores = np.zeros(0)
-        if sum(sizes):
-            scores = self.black_box.score(np.concatenate(inner))
-            groups = search.groups[[lane.number for lane in lanes]]
-            search.rows_asked += np.bincount(
-                np.repeat(groups, sizes), minlength=len(search.rows_asked)
-            )
-        parts = np.split(scores, np.cumsum(sizes)[:-1]) if lanes else []
-        return [self._finish(lane, part, search) for lane, part in zip(lanes, parts, strict=True)]
-
-    def _finish(self, lane: Lane, inner_scores: Floats, search: Search) -> Plan:
-        best, tables, number = lane.incumbent, search.tables, lane.number
-        proven = lane.decided and not lane.stopped
-        verdict: Verdict
-        if best is None:
-            verdict, lower = ("infeasible", None) if proven else ("unknown", lane.lower_bound)
-        else:
-            verdict, lower = ("optimal", best.cost) if proven else ("bounded", lane.lower_bound)
-        certificate = Certificate(
-            verdict=verdict,
-            lower_bound=lower if lower is not None and np.isfinite(lower) else None,
-            upper_bound=best.cost if best else None,
-            rows=int(search.rows_asked[search.groups[number]]),
-            seconds=time.monotonic() - search.began,
-            max_length=int(tables.max_steps[number]),
-            max_changes_per_feature=self.max_changes_per_feature,
-            reproducible=proven or not search.stopped_by_clock,
-        )
-        end = [best.score] if best and best.moves else []
-        weights = tables.weights[number]
-        return self.problem.make_plan(
-            tables.starts[number],
-            lane.moves,
-            weights if len(weights) > 1 else weights[0],
-            np.array([lane.start_score, *inner_scores, *end]),
-            certificate,
-            limits=tables.limits[number],
-            model_fingerprint=self.black_box.fingerprint,
-        )
-
     def _blocking(
-        self, state: Floats, weights: Floats, limits: Limits
+        self, state: Floats, limits: Limits, weights: Floats
     ) -> tuple[tuple[str, ...], ...]:
-        """Limits, alone or in pairs, whose removal opens a plan."""
-        quiet = replace(self, progress=None)
-        singles = list(limits.parts())
-        matrix = np.atleast_2d(self._weights(weights)).mean(axis=0)
-        found = [(words,) for words, rest in singles if quiet._opens(state, matrix, rest)]
-        if found:
-            return tuple(found)
-        for words, rest in singles:
-            for other, rest_of_both in rest.parts():
-                if words < other and quiet._opens(state, matrix, rest_of_both):
-                    found.append((words, other))
-        return tuple(found)
+        """Limits, alone or in pairs, whose removal opens a plan.
 
-    def _opens(self, state: Floats, weights: Floats, limits: Limits) -> bool:
-        [plan] = self._plans_of(
-            self._states(state), weights[None, None], [limits], np.zeros(1, np.intp)
+        All the limits tried share one further budget of ``max_rows`` and ``max_seconds``.
+        """
+        singles: list[tuple[tuple[str, ...], Limits]] = [
+            ((words,), rest) for words, rest in limits.parts()
+        ]
+        found = self._opening(state, weights, singles)
+        if found or len(singles) < 2:
+            return found
+        pairs: dict[frozenset[str], tuple[tuple[str, ...], Limits]] = {}
+        for words, rest in limits.parts():
+            for other, rest_of_both in rest.parts():
+                pairs.setdefault(frozenset((words, other)), ((words, other), rest_of_both))
+        return self._opening(state, weights, list(pairs.values()))
+
+    def _opening(
+        self, state: Floats, weights: Floats, tried: list[tuple[tuple[str, ...], Limits]]
+    ) -> tuple[tuple[str, ...], ...]:
+        """Those of the limits tried, named by their words, under which there is a plan."""
+        count = len(tried)
+        if not count:
+            return ()
+        states = np.repeat(self._states(state), count, axis=0)
+        everyone = np.repeat(weights[None, None], count, axis=0)
+        # With chains, values depend on the limits, and lanes cannot share scores.
+        shared = self.max_changes_per_feature == 1
+        groups = np.zeros(count, np.intp) if shared else np.arange(count)
+        quiet = replace(self, progress=None)
+        found = quiet._search(
+            states, everyone, [limits for _, limits in tried], groups, 0, any_plan=True
         )
-        return plan.success
+        return tuple(
+            words
+            for (words, _), lane in zip(tried, found.lanes, strict=True)
+            if lane.incumbent is not None
+        )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pear.planning.exact.assignments import Rows, bounds_of
 from pear.planning.exact.known import KnownScores
-from pear.planning.exact.options import Floats, Indices, Tables
+from pear.planning.exact.levels import Floats, Indices
+from pear.planning.exact.tables import Tables
 
 MOST = 20_000
 """Most favourable sets of changes a survey keeps."""
@@ -41,34 +41,31 @@ class Survey:
         first = np.sort(first)[:MOST]
         return Survey(known, everything[first], values[first])
 
-    def rows(self, tables: Tables, lanes: Indices) -> tuple[Rows, Floats]:
-        """The favourable sets as assignments of each lane that can make them, with their scores."""
-        options = []
+    def best(self, tables: Tables, lane: int, bar: float, count: int) -> tuple[Rows, Floats]:
+        """The favourable sets with the smallest bound that a lane can make, and their scores."""
+        options, steps = [], np.zeros(len(self.scores), np.int16)
+        fine = self.scores > bar
         for number, level in enumerate(tables.levels):
-            option_of = np.zeros(len(tables.problem.actions) + 1, np.int16)
-            moves = level.moves[lanes[0], 1:]
-            option_of[moves] = np.arange(1, len(moves) + 1)
-            option_of[-1] = 0
+            option_of = np.full(len(tables.problem.actions) + 1, level.last)
+            option_of[level.moves[lane, :-1]] = np.arange(level.last)
+            option_of[-1] = level.last
             options.append(option_of[self.moves[:, number]])
-        count = len(self.scores)
-        every_lane = np.repeat(lanes, count)
-        columns = tuple(np.tile(column, len(lanes)) for column in options)
-        steps = sum((column > 0).astype(np.int16) for column in columns)
-        rows = Rows(every_lane, columns, np.zeros(len(every_lane)), np.asarray(steps))
-        fine = rows.steps <= tables.max_steps[every_lane]
-        for level, column in zip(tables.levels, columns, strict=True):
-            fine &= level.valid[every_lane, column]
-        where = np.flatnonzero(fine)
-        rows = rows.take(where)
-        bounds = bounds_of(tables, rows)
-        scores = np.tile(self.scores, len(lanes))[where]
-        return Rows(rows.lanes, rows.options, bounds, rows.steps), scores
+            fine &= level.valid[lane, options[-1]]
+            steps += (options[-1] < level.last).astype(np.int16)
+        where = np.flatnonzero(fine & (steps <= tables.max_steps[lane]))
+        words = tuple(word[where] for word in tables.codes.encode(options))
+        lanes = np.full(len(where), lane)
+        bounds = bounds_of(tables, lanes, words)
+        least = np.argsort(bounds, kind="stable")[:count]
+        rows = Rows(lanes, words, bounds, steps[where]).take(least)
+        return rows, self.scores[where][least]
 
 
 def changed_moves(tables: Tables, rows: Rows) -> Indices:
     """The move of each assignment on each level, -1 for none, shape ``(n, K)``."""
-    columns: list[NDArray[np.intp]] = [
-        level.moves[rows.lanes, chosen]
-        for level, chosen in zip(tables.levels, rows.options, strict=True)
-    ]
-    return np.column_stack(columns)
+    return np.column_stack(
+        [
+            level.moves[rows.lanes, tables.codes.option(rows.words, number)]
+            for number, level in enumerate(tables.levels)
+        ]
+    )
