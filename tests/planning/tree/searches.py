@@ -6,8 +6,9 @@ import numpy as np
 
 from pear.planning.tree.evaluation import Evaluation, UniformPrior
 from pear.planning.tree.move_costs import as_samples
+from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
-from pear.planning.tree.search import Effort, People, search
+from pear.planning.tree.search import search
 
 
 @dataclass(frozen=True)

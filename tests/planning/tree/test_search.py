@@ -8,8 +8,9 @@ import pytest
 
 from pear.planning.tree.evaluation import UniformPrior
 from pear.planning.tree.move_costs import all_move_costs, as_samples
+from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
-from pear.planning.tree.search import Effort, People, search
+from pear.planning.tree.search import search
 from tests.planning.small_problems import random_people, small_model, small_problem
 from tests.planning.tree.searches import HandEvaluator, hand_search, tree_as_data
 

@@ -13,8 +13,9 @@ from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.learned.policy_only import PolicyOnly
 from pear.planning.tree.evaluation import Evaluator, UniformPrior
 from pear.planning.tree.found import FoundPlans
+from pear.planning.tree.people import Effort, Noise, People
 from pear.planning.tree.rules import FAILURE, LengthRules, Rules
-from pear.planning.tree.search import Effort, Noise, People, search
+from pear.planning.tree.search import search
 from pear.problem import NO_LIMITS
 from pear.problem.features import States
 

@@ -17,9 +17,10 @@ from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import plans_under
-from pear.planning.tree.planners import Met, Returns, SearchPlanner
+from pear.planning.tree.people import Ask, People
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
-from pear.planning.tree.search import Ask, People, search
+from pear.planning.tree.search import search
+from pear.planning.tree.search_planner import Met, Returns, SearchPlanner
 from pear.problem import Limits
 from pear.problem.features import States
 

@@ -11,8 +11,8 @@ from pear.optional import require
 from pear.planning.learned.policy import Policy
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import all_move_costs, plans_under
-from pear.planning.tree.planners import Met, SearchPlanner
-from pear.planning.tree.search import Ask
+from pear.planning.tree.people import Ask
+from pear.planning.tree.search_planner import Met, SearchPlanner
 from pear.problem import Limits
 from pear.problem.features import States
 

@@ -1,6 +1,6 @@
 """Which plan does a Monte Carlo tree search find? Many people's trees in lockstep."""
 
-from pear.planning.tree.planners import TreeSearch
+from pear.planning.tree.people import People, SearchOutcome
 from pear.planning.tree.rules import (
     Rules,
     action_cost_bonus,
@@ -9,7 +9,8 @@ from pear.planning.tree.rules import (
     puct,
     saving_reward,
 )
-from pear.planning.tree.search import People, SearchOutcome, search
+from pear.planning.tree.search import search
+from pear.planning.tree.tree_search import TreeSearch
 
 __all__ = [
     "People",

@@ -1,6 +1,6 @@
 """Which plan does a search planner return, and how are its rows counted?
 
-:class:`SearchPlanner` is what MCTS, FARE and W-FARE share; :class:`TreeSearch` is plain MCTS.
+:class:`SearchPlanner` is what MCTS, FARE, W-FARE and the policy alone share.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.tree.arrays import bytes_per_node
-from pear.planning.tree.evaluation import Evaluator, UniformPrior
+from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import as_samples, plans_under
-from pear.planning.tree.rules import LengthRules, Rules, SavingRules
-from pear.planning.tree.search import Ask, Effort, People, SearchOutcome, search
-from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.planning.tree.people import Ask, Effort, People, SearchOutcome
+from pear.planning.tree.plans import heuristic_plan
+from pear.planning.tree.rules import Rules
+from pear.planning.tree.search import search
+from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -154,7 +156,7 @@ class SearchPlanner:
         order = np.lexsort([costs.mean(axis=1), -wins])[:n]
         rows, seconds = self.black_box.rows - asked, time.perf_counter() - started
         return [
-            self._make(states[0], met.found.where(first[[i]]), samples, rows, seconds, limits)
+            self._found(states[0], met.found.where(first[[i]]), samples, rows, seconds, limits)
             for i in order
         ]
 
@@ -208,27 +210,17 @@ class SearchPlanner:
         best = met.found.best_of_each(self.merit(met.found), len(states))
         seconds = (time.perf_counter() - started) / len(states)
         return [
-            self._make(
+            self._found(
                 states[i], met.found.where(best[[i]]), weights[i], met.rows[i], seconds, limits
             )
             if best[i] >= 0
-            else self.no_plan(states[i], weights[i], met.scores[i], met.rows[i], seconds, limits)
+            else heuristic_plan(
+                self, states[i], [], weights[i], met.scores[[i]], met.rows[i], seconds, limits
+            )
             for i in range(len(states))
         ]
 
-    def no_plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        score: float,
-        rows: int,
-        seconds: float,
-        limits: Limits,
-    ) -> Plan:
-        """A plan of no steps that says nothing was found."""
-        return self._plan("unknown", state, [], weights, np.array([score]), rows, seconds, limits)
-
-    def _make(
+    def _found(
         self,
         state: Floats,
         found: FoundPlans,
@@ -239,74 +231,7 @@ class SearchPlanner:
     ) -> Plan:
         length = int(found.lengths[0])
         moves, scores = found.moves[0, :length].tolist(), found.scores[0, : length + 1]
-        return self._plan("heuristic", state, moves, weights, scores, rows, seconds, limits)
-
-    def _plan(
-        self,
-        verdict: str,
-        state: Floats,
-        moves: list[int],
-        weights: Floats,
-        scores: Floats,
-        rows: int,
-        seconds: float,
-        limits: Limits,
-    ) -> Plan:
-        longest = min(self.problem.max_length, limits.max_steps or self.problem.max_length)
-        certificate = Certificate(
-            verdict,  # type: ignore[arg-type]
-            rows=int(rows),
-            seconds=seconds,
-            max_length=longest,
-            max_changes_per_feature=longest,
-        )
-        return self.problem.make_plan(
-            state,
-            moves,
-            weights,
-            scores,
-            certificate,
-            limits=limits,
-            method=self.method,
-            model_fingerprint=self.black_box.fingerprint,
-        )
-
-
-class TreeSearch(SearchPlanner):
-    """Plain MCTS: uniform prior, random playouts, reward γ^length.
-
-    Of the successful plans it meets it returns the cheapest under the weights given. With
-    ``rules=SavingRules()`` the search itself is after cheap plans too.
-    """
-
-    method = "mcts"
-
-    def __init__(
-        self,
-        problem: Problem,
-        black_box: BlackBox,
-        *,
-        simulations: int = 15,
-        max_rows: int | None = None,
-        searches: int = 8,
-        returns: Returns = "best",
-        rules: LengthRules | SavingRules = LengthRules(),
-    ) -> None:
-        super().__init__(
-            problem,
-            black_box,
-            simulations=simulations,
-            max_rows=max_rows,
-            searches=searches,
-            returns=returns,
-        )
-        self.settings = rules
-
-    def rules(self) -> Rules:
-        return self.settings.build()
-
-    def evaluator(self) -> Evaluator:
-        return UniformPrior()
+        return heuristic_plan(self, state, moves, weights, scores, rows, seconds, limits)
 
 
 def at_least_one(name: str, value: int) -> int:
