@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
+from pear.decision.network import Network
 from pear.errors import DataUnavailable
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 from pear.problem.features import States
@@ -92,12 +93,12 @@ def published_classifier(problem: Problem) -> BlackBox:
     if folder is None:
         raise DataUnavailable("the published classifier was not found; set PEAR_BENCH")
     arrays = dict(np.load(folder / "adult" / "blackbox_nn.npz"))
-    layers = [
+    layers = tuple(
         (arrays[f"{name}_weight"].astype(float).T, arrays[f"{name}_bias"].astype(float))
         for name in ("linears_0", "linears_1", "output")
-    ]
+    )
     return BlackBox(
-        _Network(problem.space, layers), problem.space, problem.goal, name="published Adult network"
+        Network(problem.space, layers), problem.space, problem.goal, name="published Adult network"
     )
 
 
@@ -121,21 +122,6 @@ def published_outcomes() -> pd.DataFrame:
     if folder is None:
         raise DataUnavailable("the published outcomes were not found; set PEAR_BENCH")
     return pd.read_csv(folder / "adult" / "published_all.csv")
-
-
-@dataclass(frozen=True)
-class _Network:
-    """relu, relu, sigmoid over the one-hot encoding; picklable for worker processes."""
-
-    space: FeatureSpace
-    layers: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
-
-    def __call__(self, states: States) -> NDArray[np.float64]:
-        hidden = self.space.one_hot(states)
-        for weights, bias in self.layers[:-1]:
-            hidden = np.maximum(hidden @ weights + bias, 0.0)
-        weights, bias = self.layers[-1]
-        return np.asarray(1.0 / (1.0 + np.exp(-(hidden @ weights + bias)[:, 0])))
 
 
 def _feature(content: dict[str, Any]) -> Feature:

@@ -95,6 +95,18 @@ def view_of(
     return View(state, pool, draws, best, chosen, expected_gain(costs, weights, chosen), survey)
 
 
+def stranger_draws(posterior: Posterior, n: int, rng: np.random.Generator) -> Floats:
+    """Samples of a person unlike anyone before, ``(n, p)``, given the answers.
+
+    They are improbable and therefore rare among the posterior's draws; without plans for
+    them in the pool, no question could tell that this person is one.
+    """
+    weights = np.where(posterior.components == posterior.prior.background, posterior.weights, 0.0)
+    if posterior.prior.background is None or not weights.sum() > 0:
+        return np.zeros((0, posterior.samples.shape[1]))
+    return posterior.samples[rng.choice(len(weights), size=n, p=weights / weights.sum())]
+
+
 def candidate_plans(
     planner: Planner,
     state: Floats,

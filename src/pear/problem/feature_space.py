@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -165,24 +166,53 @@ class FeatureSpace:
         low, high = feature.scale
         return np.asarray(np.clip((codes - low) / (high - low), 0.0, 1.0))
 
+    @cached_property
+    def _one_hot_layout(self) -> _OneHotLayout:
+        widths = [len(f.categories) if f.is_categorical else 1 for f in self.features]
+        starts = np.cumsum([0, *widths])
+        is_category = np.array([feature.is_categorical for feature in self.features])
+        scales = [f.scale or (0.0, 1.0) for f in self.features]
+        return _OneHotLayout(
+            width=int(starts[-1]),
+            categories=np.flatnonzero(is_category),
+            numbers=np.flatnonzero(~is_category),
+            starts=starts[:-1],
+            low=np.array([low for low, _ in scales]),
+            span=np.array([high - low for low, high in scales]),
+            clip=np.array([feature.scale is not None for feature in self.features]),
+        )
+
     @property
     def one_hot_width(self) -> int:
         """Columns of :meth:`one_hot`."""
-        return sum(len(f.categories) if f.is_categorical else 1 for f in self.features)
+        return self._one_hot_layout.width
 
     def one_hot(self, states: States) -> States:
         """Scaled numbers and one-hot categories in feature order, shape ``(n, one_hot_width)``."""
-        states = np.atleast_2d(states)
-        encoded = np.zeros((len(states), self.one_hot_width))
-        start, rows = 0, np.arange(len(states))
-        for column, feature in enumerate(self.features):
-            if feature.is_categorical:
-                encoded[rows, start + states[:, column].astype(int)] = 1.0
-                start += len(feature.categories)
-            else:
-                encoded[:, start] = self.scale_column(column, states[:, column])
-                start += 1
+        layout, states = self._one_hot_layout, np.atleast_2d(states)
+        encoded = np.zeros((len(states), layout.width))
+        places = layout.starts[layout.categories] + states[:, layout.categories].astype(np.intp)
+        encoded[np.arange(len(states))[:, None], places] = 1.0
+        low, span = layout.low[layout.numbers], layout.span[layout.numbers]
+        scaled = (states[:, layout.numbers] - low) / span
+        clipped = np.clip(scaled, 0.0, 1.0)
+        encoded[:, layout.starts[layout.numbers]] = np.where(
+            layout.clip[layout.numbers], clipped, scaled
+        )
         return encoded
+
+
+@dataclass(frozen=True)
+class _OneHotLayout:
+    """Where each feature goes in the one-hot encoding, and how numbers are scaled."""
+
+    width: int
+    categories: NDArray[np.intp]
+    numbers: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    low: NDArray[np.float64]
+    span: NDArray[np.float64]
+    clip: NDArray[np.bool_]
 
 
 def _encode_column(feature: Feature, series: pd.Series) -> NDArray[np.float64]:
