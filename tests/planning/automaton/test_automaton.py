@@ -87,6 +87,24 @@ def test_conditions_hold_for_exactly_those_who_come_to_the_node(seed, pick):
         assert len({(c.kind, c.name) for c in conditions}) == len(conditions)
 
 
+def test_a_reason_without_conditions_counts_the_people_who_did_the_same():
+    problem, model, automaton = trained()
+    planner = AutomatonPlanner(automaton, model)
+    state, weights = np.array([80.0, 30.0, 0.0, 0.0]), np.array([20.0, 5.0, 90.0, 1.0])
+    repay = problem.actions.move("repay", 0.0)
+    for reason in planner.reasons(state, weights, [repay, repay]):
+        tree = automaton.trees[reason.node]
+        assert reason.did <= reason.of <= tree.counts[0].sum()
+        text = reason.words(problem)
+        if not reason.conditions:
+            assert f"{reason.did} of the {reason.of} people" in text or not reason.did
+    few = automaton_from_plans(
+        problem, [planner.plan(state, weights)], weights, aware=True, teacher="by hand"
+    )
+    [first, *_] = AutomatonPlanner(few, model).plan(state, weights).steps
+    assert first.reason == "because 1 of the 1 people learned from began with it"
+
+
 def test_protected_features_are_never_a_reason():
     problem, _, automaton = trained()
     looked_at = {

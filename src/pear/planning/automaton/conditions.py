@@ -159,8 +159,6 @@ def conditions_of(
 
 def because(problem: Problem, conditions: tuple[Condition, ...]) -> str:
     """The conditions as one phrase: "because your debt ratio is above 0.4 and …"."""
-    if not conditions:
-        return "because it is what people in your position most often did first"
     texts = [condition.words(problem) for condition in conditions]
     if len(texts) == 1:
         return f"because {texts[0]}"

@@ -32,7 +32,8 @@ Floats = NDArray[np.float64]
 class Reason:
     """Why the automaton takes a move: ``conditions``, all true of the person at that point.
 
-    ``did`` of the ``of`` people trained on for whom they hold too took this move.
+    ``did`` of the ``of`` people trained on for whom they hold too took this move from
+    ``node``, which is START where nobody took it from the node the walk was at.
     """
 
     node: int
@@ -43,7 +44,13 @@ class Reason:
 
     def words(self, problem: Problem) -> str:
         """The reason as a phrase that starts with "because"."""
-        return because(problem, self.conditions)
+        if self.conditions:
+            return because(problem, self.conditions)
+        if not self.did:
+            return "because it was tried here, though nobody the automaton learned from did it"
+        if self.node == START:
+            return f"because {self.did} of the {self.of} people learned from began with it"
+        return f"because {self.did} of the {self.of} people who had come this far did it next"
 
     def to_dict(self, automaton: Automaton) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -158,17 +165,19 @@ class AutomatonPlanner:
             walk(state, self.problem.actions, moves), (START, *moves), moves, strict=False
         ):
             inputs = self.automaton.inputs.matrix(before[None], samples)
-            for tree in (self.automaton.tree_at(node), self.automaton.trees[START]):
-                place = smallest_group(tree, inputs, move)
-                if place is not None:
-                    break
-            else:
-                found.append(Reason(node, move, (), 0, self.automaton.people))
-                continue
-            did = int(tree.counts[place][tree.moves == move].sum())
-            conditions = self.automaton.conditions(tree, place)
-            found.append(Reason(node, move, conditions, did, int(tree.counts[place].sum())))
+            found.append(self._reason(node, move, inputs))
         return tuple(found)
+
+    def _reason(self, node: int, move: int, inputs: Floats) -> Reason:
+        """The smallest group in the node's tree, or else in that of the start, that did it."""
+        for origin in (node, START):
+            tree = self.automaton.trees.get(origin)
+            place = None if tree is None else smallest_group(tree, inputs, move)
+            if tree is not None and place is not None:
+                did = int(tree.counts[place][tree.moves == move].sum())
+                conditions = self.automaton.conditions(tree, place)
+                return Reason(origin, move, conditions, did, int(tree.counts[place].sum()))
+        return Reason(node, move, (), 0, 0)
 
     def with_reasons(self, plan: Plan, state: Floats, weights: Floats) -> Plan:
         """The plan with the automaton's reason in each step, under the weights given."""
