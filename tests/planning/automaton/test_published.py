@@ -16,6 +16,7 @@ pytestmark = [
 @pytest.mark.parametrize(("aware", "least"), [(False, 0.76), (True, 0.95)])
 def test_validity_is_at_least_the_published(aware, least):
     from benchmarks.baselines import set_up, taught
+
     from pear.planning.automaton import AutomatonPlanner
     from pear.planning.exact import ExactPlanner
 
