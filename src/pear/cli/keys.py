@@ -25,7 +25,7 @@ def read_key(choices: str) -> str:
     stream = sys.stdin.fileno()
     before = termios.tcgetattr(stream)
     try:
-        tty.setcbreak(stream)
+        tty.setcbreak(stream, termios.TCSANOW)
         while True:
             key = sys.stdin.read(1).lower()
             if not key or key == "\x04":

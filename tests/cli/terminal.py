@@ -1,0 +1,69 @@
+"""A command in a real pseudo-terminal: what it prints, and keys pressed into it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07")
+
+
+class Terminal:
+    """``pear`` with arguments, seen by it as an interactive terminal of 100 columns."""
+
+    def __init__(self, *arguments: str, cwd: str | None = None) -> None:
+        self.screen = ""
+        control, inside = pty.openpty()
+        self._control = control
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pear", *arguments],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            cwd=cwd,
+            env={**os.environ, "COLUMNS": "100", "LINES": "60", "TERM": "xterm"},
+            start_new_session=True,
+        )
+        os.close(inside)
+
+    def wait_for(self, text: str, seconds: float = 90.0) -> str:
+        """Read until ``text`` stands on the screen after what was read before."""
+        seen = len(self.screen)
+        limit = time.monotonic() + seconds
+        while text not in self.screen[seen:]:
+            if not self._read(limit):
+                raise AssertionError(f"{text!r} never came; the screen was:\n{self.screen}")
+        return self.screen[seen:]
+
+    def press(self, keys: str) -> None:
+        os.write(self._control, keys.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, seconds: float = 60.0) -> int:
+        """Read what is left and return the exit status."""
+        limit = time.monotonic() + seconds
+        while self._read(limit):
+            pass
+        code = self.process.wait(seconds)
+        os.close(self._control)
+        return code
+
+    def _read(self, limit: float) -> bool:
+        left = limit - time.monotonic()
+        if left <= 0 or not select.select([self._control], [], [], left)[0]:
+            return False
+        try:
+            data = os.read(self._control, 65536)
+        except OSError:
+            return False
+        self.screen += CODES.sub("", data.decode(errors="replace")).replace("\r", "")
+        return bool(data)

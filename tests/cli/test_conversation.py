@@ -1,0 +1,142 @@
+"""The conversation at a real terminal: keys, undo, limits, quitting, Ctrl-C, going on."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from pear.datasets import loan_book_people, loan_book_problem, loan_book_table
+from pear.decision.adapters import save_sklearn
+from pear.problem import Plan
+from pear.problem.files import write_problem
+from tests.cli.terminal import Terminal
+
+
+def logistic_lender(problem):
+    """A lender's own model: a scikit-learn pipeline over the raw columns."""
+    table = loan_book_table(4_000, seed=2)
+    categories = [f.name for f in problem.space.features if f.is_categorical]
+    numbers = [name for name in problem.space.names if name not in categories]
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), categories), (StandardScaler(), numbers)
+    )
+    pipeline = make_pipeline(encode, LogisticRegression(max_iter=500))
+    return pipeline.fit(table[list(problem.space.names)], table["approved"])
+
+
+@pytest.fixture(scope="module")
+def lender_folder(tmp_path_factory):
+    """problem.toml, model.skops and person.json of the loan book."""
+    folder = tmp_path_factory.mktemp("lender")
+    problem = loan_book_problem()
+    write_problem(problem, folder / "problem.toml")
+    save_sklearn(logistic_lender(problem), folder / "model.skops")
+    (folder / "person.json").write_text(json.dumps(loan_book_people()["Amina"]))
+    return folder
+
+
+def ask(folder, *more):
+    return Terminal(
+        "ask", "problem.toml", "person.json", "--model", "model.skops", *more, cwd=folder
+    )
+
+
+def kept(folder):
+    return json.loads((folder / "person.conversation.json").read_text())["events"]
+
+
+def test_the_demo_simulates_a_person_where_there_is_no_terminal():
+    result = subprocess.run(
+        [sys.executable, "-m", "pear", "demo", "--person", "Ben"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    for part in ("refused", "Question 1", "The person picks plan", "Your plan", "Proven", "regret"):
+        assert part in result.stdout
+
+
+def test_the_demo_asks_you_at_a_terminal():
+    terminal = Terminal("demo")
+    terminal.wait_for("quit")
+    terminal.press("a")
+    terminal.wait_for("quit")
+    terminal.press("f")
+    assert terminal.end() == 0
+    assert "Your plan" in terminal.screen
+
+
+def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
+    first = ask(lender_folder, "--again")
+    first.wait_for("quit")
+    first.press("b")
+    first.wait_for("quit")
+    assert [event["kind"] for event in kept(lender_folder)] == ["answer"]
+    first.interrupt()
+    assert first.end() == 130
+    assert "Nothing is lost" in first.screen
+    assert len(kept(lender_folder)) == 1
+
+    second = ask(lender_folder, "-o", "plan.json")
+    second.wait_for("Going on after 1 answers")
+    second.wait_for("quit")
+    second.press("x")
+    second.wait_for("Which can't you do at all?")
+    second.press("1")
+    second.wait_for("quit")
+    assert [event["kind"] for event in kept(lender_folder)] == ["answer", "limits"]
+    second.press("u")
+    second.wait_for("quit")
+    second.press("u")
+    second.wait_for("quit")
+    assert kept(lender_folder) == []
+    second.press("s")
+    second.wait_for("quit")
+    second.press("f")
+    assert second.end() == 0
+    plan = Plan.from_json((lender_folder / "plan.json").read_text())
+    assert plan.success
+    assert plan.certificate.verdict == "optimal"
+
+
+def test_quitting_keeps_the_answers(lender_folder):
+    terminal = ask(lender_folder, "--again")
+    terminal.wait_for("quit")
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert kept(lender_folder) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["problem.toml", "nobody.json", "--model", "model.skops"], "nobody.json"),
+        (["problem.toml", "person.json"], "--model"),
+        (["problem.toml", "broken.json", "--model", "model.skops"], "is not JSON"),
+        (["problem.toml", "unknown.json", "--model", "model.skops"], "height"),
+        (["nowhere.toml", "person.json", "--model", "model.skops"], "nowhere.toml"),
+    ],
+)
+def test_wrong_input_is_one_line_and_no_traceback(lender_folder, arguments, message):
+    (lender_folder / "broken.json").write_text("{")
+    (lender_folder / "unknown.json").write_text('{"height": 3}')
+    result = subprocess.run(
+        [sys.executable, "-m", "pear", "ask", *arguments],
+        cwd=lender_folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
