@@ -98,20 +98,26 @@ def prepare(problem: Problem, model: Model, search: Search, id_name: str | None)
     _workplace = _Workplace(planner, id_name, search.together)
 
 
-def plan_chunk(task: tuple[Chunk, Any]) -> Result:
-    """Plans for the people of a chunk; rows that cannot be planned are listed with the reason."""
+def workplace() -> _Workplace:
+    """What this worker was prepared with."""
     if _workplace is None:
         raise InvalidSetting("a worker must be prepared before it plans; call prepare(...) first")
+    return _workplace
+
+
+def plan_chunk(task: tuple[Chunk, Any]) -> Result:
+    """Plans for the people of a chunk; rows that cannot be planned are listed with the reason."""
     chunk, weights_of = task
-    planner = _workplace.planner
-    people = read_people(chunk, planner.problem, _workplace.id_name)
+    place = workplace()
+    planner = place.planner
+    people = read_people(chunk, planner.problem, place.id_name)
     weights, without = weights_of.of(people.rows, people.ids)
     bad = [*people.bad, *((int(people.rows[i]), people.ids[i], why) for i, why in without.items())]
     usable = np.array([i for i in range(len(people)) if i not in without], np.intp)
     plans: list[Plan] = []
     kept: list[int] = []
-    for first in range(0, len(usable), _workplace.together):
-        these = usable[first : first + _workplace.together]
+    for first in range(0, len(usable), place.together):
+        these = usable[first : first + place.together]
         found, failed = _plan(planner, people, weights, these)
         plans += [found[i] for i in found]
         kept += list(found)

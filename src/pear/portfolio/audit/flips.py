@@ -1,0 +1,127 @@
+"""What would recourse cost the same person with another protected attribute?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision import BlackBox
+from pear.decision.blackbox import probe_states
+from pear.parallel import run_tasks
+from pear.portfolio.audit.groups import Cut
+from pear.portfolio.worker import Model, Search, prepare, workplace
+from pear.problem import Problem
+
+Floats = NDArray[np.float64]
+
+PROBES = 1_000
+
+
+@dataclass(frozen=True)
+class Flipped:
+    """Some people of one group, flipped into another: shape ``(n,)`` each.
+
+    ``difference`` of cost, NaN where there is no plan both ways; ``approved`` who need no plan
+    any more; ``lost`` who have none any more.
+    """
+
+    attribute: str
+    before: str
+    after: str
+    difference: Floats
+    approved: NDArray[np.bool_]
+    lost: NDArray[np.bool_]
+
+
+def is_used(problem: Problem, model: BlackBox, name: str, states: Floats) -> bool:
+    """Whether a feature can matter: to the model's scores, to a cost, or to what is possible."""
+    if any(name in edge for edge in problem.costs.edges):
+        return True
+    for action in problem.actions.actions:
+        if any(requirement.feature == name for requirement in action.requires):
+            return True
+    column = problem.space.index(name)
+    probes = probe_states(problem.space, PROBES, np.random.default_rng(0))
+    base = np.concatenate([probes, states])
+    other = base.copy()
+    other[:, column] = np.random.default_rng(1).permutation(base[:, column])
+    return bool(np.abs(model.score(base) - model.score(other)).max() > 1e-12)
+
+
+def flip(
+    problem: Problem,
+    model: Model,
+    cut: Cut,
+    states: Floats,
+    weights: Floats,
+    costs: Floats,
+    *,
+    search: Search,
+    most: int,
+    rng: np.random.Generator,
+    workers: int | None,
+) -> list[Flipped]:
+    """Refused people, at most ``most`` of each group, as members of each other group.
+
+    ``costs`` ``(n,)`` are of their own plans, NaN for none.
+    """
+    column = problem.space.index(cut.name)
+    feature = problem.space[cut.name]
+    frame = problem.space.frame(states)
+    codes = cut.codes(frame[cut.name])
+    tasks: list[tuple[Floats, Floats]] = []
+    kept: list[tuple[int, int, NDArray[np.intp]]] = []
+    for before in range(len(cut.labels)):
+        members = np.flatnonzero(codes == before)
+        if len(members) > most:
+            members = np.sort(rng.choice(members, most, replace=False))
+        for after in range(len(cut.values)):
+            if after == before or not len(members) or cut.values[after] is None:
+                continue
+            changed = states[members].copy()
+            changed[:, column] = feature.code(_value(cut.values[after], feature))
+            tasks.append((changed, weights[members]))
+            kept.append((before, after, members))
+    results = run_tasks(
+        _plan_costs,
+        tasks,
+        workers=workers,
+        initializer=prepare,
+        initargs=(problem, model, search, None),
+        ordered=True,
+    )
+    found = []
+    for (before, after, members), (_, flipped) in zip(kept, results, strict=True):
+        difference = flipped - costs[members]
+        found.append(
+            Flipped(
+                cut.name,
+                cut.labels[before],
+                cut.labels[after],
+                difference,
+                flipped == 0.0,
+                np.isnan(flipped) & ~np.isnan(costs[members]),
+            )
+        )
+    return found
+
+
+def _value(value: Any, feature: Any) -> Any:
+    if feature.kind == "boolean":
+        return value in ("yes", True)
+    return int(value) if feature.kind == "integer" else value
+
+
+def _plan_costs(task: tuple[Floats, Floats]) -> Floats:
+    """Costs ``(n,)`` of the plans of flipped people; 0 when approved, NaN without a plan."""
+    states, weights = task
+    planner, together = workplace().planner, workplace().together
+    costs: list[float] = []
+    for first in range(0, len(states), together):
+        here = slice(first, first + together)
+        plans = planner.plan_many(states[here], weights[here])
+        costs += [plan.cost if plan.success else np.nan for plan in plans]
+    return np.array(costs)

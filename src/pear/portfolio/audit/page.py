@@ -1,0 +1,163 @@
+"""How is an audit shown to a person? One page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from html import escape
+
+from pear.portfolio.audit.figures import intervals, show
+from pear.portfolio.audit.report import MEASURES, Attribute, Cell, Flip, Report, shown_p
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+       max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.3rem; margin-top: 2.5rem; } h3 { font-size: 1.05rem; }
+.outcome { border-left: 6px solid #1f5a96; background: #eef4fa; padding: .8rem 1rem; }
+.outcome.found { border-color: #a03000; background: #fdf1ea; }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem; font-size: .92rem; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { border-bottom: 1px solid #c9c9c9; padding: .3rem .6rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+.small-group { color: #555; font-style: italic; }
+.flag { font-weight: 700; color: #8a2900; }
+svg { width: 100%; max-width: 44rem; height: auto; display: block; margin: .3rem 0 1rem; }
+svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
+svg .label { text-anchor: end; } svg .tick { text-anchor: middle; fill: #555; }
+svg .small { fill: #555; font-style: italic; }
+svg .grid { stroke: #ddd; } svg line.plain { stroke: #1f5a96; stroke-width: 2.5; }
+svg circle.plain { fill: #1f5a96; }
+svg line.found { stroke: #a03000; stroke-width: 2.5; stroke-dasharray: 6 3; }
+svg circle.found { fill: #fff; stroke: #a03000; stroke-width: 2.5; }
+@media print { body { margin: 0; max-width: none; } section { break-inside: avoid; } }
+"""
+
+
+def page(report: Report) -> str:
+    """The report as a self-contained HTML page."""
+    sections = "".join(_attribute(attribute) for attribute in report.attributes)
+    title = f"Fairness of recourse: {report.problem}"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>
+<h1>{escape(title)}</h1>
+{_outcome(report)}
+<p>{report.people:,} people, {report.refused:,} of them refused by the model. A difference is
+called found when it would arise by chance, in any of the {report.tests} tests of this report
+together, with a probability of at most {report.level:.0%} (Holm's correction; Fisher's exact test
+for shares, rank tests for amounts). Bars are 95% bootstrap intervals. Groups of fewer than
+{report.smallest} people are too small to judge: that is not the same as equal.</p>
+{sections}{_flips(report)}{_conversations(report)}
+<footer><p>Problem {escape(report.problem_fingerprint)}, model
+{escape(report.model_fingerprint or "not named")}. Costs are by the weights the plans were made
+with; cost and steps are over people who have a plan.</p></footer>
+</main></body></html>
+"""
+
+
+def _outcome(report: Report) -> str:
+    found = report.flagged
+    items = "".join(f"<li>{escape(words)}</li>" for words in found)
+    listed = f"<ul>{items}</ul>" if items else ""
+    return (
+        f'<div class="outcome{" found" if found else ""}" role="status">'
+        f"<p><strong>{escape(report.words())}</strong></p>{listed}</div>"
+    )
+
+
+def _attribute(attribute: Attribute) -> str:
+    measures = [m for m in MEASURES if any(m in group.cells for group in attribute.groups)]
+    parts = [f"<h2>By {escape(attribute.name)}</h2>"]
+    if attribute.ungrouped:
+        parts.append(f"<p>{attribute.ungrouped:,} refused people belong to none of the groups.</p>")
+    for measure in measures:
+        rows = [(group.label, group.cells[measure]) for group in attribute.groups]
+        present = [(label, cell) for label, cell in rows if cell.n]
+        empty = len(rows) - len(present)
+        if not present:
+            continue
+        share = measure == "plan"
+        words = MEASURES[measure]
+        note = f"<p>{empty} groups have nobody here.</p>" if empty else ""
+        parts.append(
+            f"<section><h3>{escape(words.capitalize())}</h3>"
+            f"{intervals(f'{words} by {attribute.name}', present, share)}"
+            f"{_table(f'{words}, by {attribute.name}', present, share)}{note}</section>"
+        )
+    return "".join(parts)
+
+
+def _table(caption: str, rows: list[tuple[str, Cell]], share: bool) -> str:
+    lines = "".join(_line(label, cell, share) for label, cell in rows)
+    heads = ("people", "mean", "95% interval", "against everybody else", "adjusted p")
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("group", *heads))
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{lines}</tbody></table>"
+    )
+
+
+def _line(label: str, cell: Cell, share: bool) -> str:
+    name = f'<th scope="row">{escape(label)}</th><td>{cell.n:,}</td>'
+    if cell.estimate is None:
+        words = "too small to judge"
+        return f'<tr>{name}<td colspan="4" class="small-group">{words}</td></tr>'
+    e = cell.estimate
+    difference = "" if cell.difference is None else f"{cell.difference:+.3g}"
+    if share and cell.difference is not None:
+        difference = f"{100 * cell.difference:+.1f} points"
+    return (
+        f"<tr>{name}<td>{show(e.mean, share)}</td>"
+        f"<td>{show(e.low, share)} to {show(e.high, share)}</td><td>{difference}</td>"
+        f"{_probability(cell)}</tr>"
+    )
+
+
+def _flips(report: Report) -> str:
+    parts = ["<h2>The same people with another attribute</h2>"]
+    if report.not_flipped:
+        parts.append(f"<p>Not done: {escape(report.not_flipped)}.</p>")
+    for name in report.unused:
+        parts.append(
+            f"<p>Neither the model nor the costs look at <strong>{escape(name)}</strong>: the same "
+            "person gets the same decision and the same plan whatever it is.</p>"
+        )
+    if report.flips:
+        heads = ("people", "approved at once", "plan lost", "plan costs more by", "adjusted p")
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("people as", *heads))
+        lines = "".join(_flip(entry) for entry in report.flips)
+        parts.append(
+            "<table><caption>Refused people, planned for again with one protected attribute "
+            f"changed</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        )
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _flip(entry: Flip) -> str:
+    label = escape(f"{entry.attribute}: {entry.before} as {entry.after}")
+    name = f'<th scope="row">{label}</th><td>{entry.n:,}</td>'
+    if entry.share_approved is None or entry.share_plan_lost is None:
+        return f'<tr>{name}<td colspan="4" class="small-group">too small to judge</td></tr>'
+    d = entry.difference
+    amount = "" if d is None else f"{d.mean:+.3g} ({d.low:+.3g} to {d.high:+.3g})"
+    return (
+        f"<tr>{name}<td>{entry.share_approved:.1%}</td><td>{entry.share_plan_lost:.1%}</td>"
+        f"<td>{amount}</td>{_probability(entry)}</tr>"
+    )
+
+
+def _conversations(report: Report) -> str:
+    if report.conversations:
+        return (
+            f"<p>Questions and the prior's fit are over {report.conversations:,} conversations.</p>"
+        )
+    return (
+        "<h2>Questions and the prior</h2><p>No conversations were given, so the questions needed "
+        "and the fit of the prior by group are not known.</p>"
+    )
+
+
+def _probability(entry: Cell | Flip) -> str:
+    if entry.flagged:
+        return f'<td class="flag">{shown_p(entry.adjusted)} found</td>'
+    return f"<td>{shown_p(entry.adjusted)}</td>"

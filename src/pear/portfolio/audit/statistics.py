@@ -1,0 +1,103 @@
+"""Is a difference between groups more than chance?
+
+Intervals are bootstrap percentiles. Tests compare a group with everybody else: Fisher's exact
+test for shares, the rank test of Mann and Whitney for amounts, the signed-rank test of Wilcoxon
+for the same people twice. All tests of a report form one family; Holm's correction keeps the
+probability of a single false alarm among all of them at the stated level.
+
+References: Holm (1979), A simple sequentially rejective multiple test procedure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 1_000
+AT_ONCE = 2_000_000
+"""Numbers resampled at a time."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its 95% bootstrap interval over n people."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> Estimate | None:
+    """Mean of values ``(n,)`` with its bootstrap interval; None for nobody.
+
+    >>> found = estimate(np.array([0.0, 1.0] * 50), np.random.default_rng(0))
+    >>> found.n, found.mean, round(found.low, 2), round(found.high, 2)
+    (100, 0.5, 0.4, 0.6)
+    """
+    if not len(values):
+        return None
+    means = _resampled_means(values, rng)
+    low, high = np.quantile(means, [level / 2, 1 - level / 2])
+    return Estimate(len(values), float(values.mean()), float(low), float(high))
+
+
+def _resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
+    n = len(values)
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= 2:
+        # The mean of a resample of two values is a binomial count: exact, and at once.
+        high = rng.binomial(n, counts[-1] / n if len(distinct) == 2 else 1.0, RESAMPLES)
+        return np.asarray(distinct[0] + (distinct[-1] - distinct[0]) * high / n)
+    batch = max(1, AT_ONCE // n)
+    parts = [
+        values[rng.integers(0, n, (min(batch, RESAMPLES - first), n))].mean(axis=1)
+        for first in range(0, RESAMPLES, batch)
+    ]
+    return np.concatenate(parts)
+
+
+def share_test(inside: NDArray[np.bool_], outside: NDArray[np.bool_]) -> float:
+    """Probability of a difference of shares this large by chance (Fisher, exact, two-sided)."""
+    table = [
+        [int(inside.sum()), int((~inside).sum())],
+        [int(outside.sum()), int((~outside).sum())],
+    ]
+    return float(stats.fisher_exact(table).pvalue)
+
+
+def amount_test(inside: Floats, outside: Floats) -> float:
+    """Probability of a difference of ranks this large by chance (Mann and Whitney, two-sided)."""
+    if np.unique(np.concatenate([inside, outside])).size < 2:
+        return 1.0
+    return float(stats.mannwhitneyu(inside, outside, method="asymptotic").pvalue)
+
+
+def paired_test(differences: Floats) -> float:
+    """Probability of differences this lopsided by chance (Wilcoxon, two-sided); zeros say no."""
+    moved = differences[np.abs(differences) > 1e-9]
+    if not len(moved):
+        return 1.0
+    method = "exact" if len(moved) <= 25 else "asymptotic"
+    return float(stats.wilcoxon(moved, method=method).pvalue)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's adjusted probabilities, in the order given.
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(values, kind="stable")
+    adjusted = np.zeros(len(values))
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = largest
+    return [float(value) for value in adjusted]

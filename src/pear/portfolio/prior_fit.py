@@ -1,0 +1,204 @@
+"""What do people find costly, judged by the choices they made in conversations?
+
+Monte Carlo EM: each person's posterior under the present prior is sampled (E), and a mixture
+is fitted to everybody's samples (M). What the answers say nothing about keeps the old prior's
+spread, since the posterior keeps it. The result is used only if it predicts the choices of
+people it has not seen better than the old prior does.
+
+References: Wei and Tanner (1990), A Monte Carlo implementation of the EM algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.errors import InvalidData, InvalidSetting
+from pear.parallel import run_tasks
+from pear.portfolio.audit.statistics import Estimate, estimate
+from pear.portfolio.conversations import Conversation, Reading, read_under
+from pear.preferences import Chosen, GaussianMixturePrior
+
+FEWEST = 20
+"""Conversations with a choice that a fit needs, in all."""
+
+AT_ONCE = 16
+"""Conversations of one task."""
+
+FLIPS = 10_000
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a prior is fitted.
+
+    ``components`` kinds of people; None lets the Bayesian information criterion choose, with
+    one sample per person. A share ``held_out`` of the people is kept for the check; ``level``
+    is the probability of taking a prior that is no better.
+    """
+
+    components: int | None = None
+    rounds: int = 4
+    held_out: float = 0.3
+    level: float = 0.05
+    n_particles: int = 600
+    n_draws: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("held_out", "level"):
+            if not 0 < getattr(self, name) < 1:
+                value = getattr(self, name)
+                raise InvalidSetting(f"'{name}' must lie between 0 and 1 (got {value!r})")
+        for name in ("rounds", "n_particles", "n_draws"):
+            if getattr(self, name) < 1:
+                raise InvalidSetting(f"'{name}' must be at least 1 (got {getattr(self, name)!r})")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted prior and the check of it.
+
+    ``old`` and ``new`` are log-likelihoods per choice on the held-out people, ``gain`` the
+    difference per person, ``p`` the probability of such a gain if there were none.
+    """
+
+    prior: GaussianMixturePrior
+    fitted_on: int
+    checked_on: int
+    choices: int
+    old: float
+    new: float
+    gain: Estimate
+    p: float
+    level: float
+
+    @property
+    def better(self) -> bool:
+        """Whether the new prior predicts held-out choices better, beyond chance."""
+        return self.gain.mean > 0 and self.p <= self.level
+
+    def words(self) -> str:
+        """The outcome in sentences."""
+        text = (
+            f"Fitted on {self.fitted_on} people, checked on {self.checked_on} others with "
+            f"{self.choices} choices. Log-likelihood per choice: {self.old:.3f} with the old "
+            f"prior, {self.new:.3f} with the new one; per person {self.gain.mean:+.3f} "
+            f"({self.gain.low:+.3f} to {self.gain.high:+.3f}), p = {self.p:.4f}."
+        )
+        if self.better:
+            return text + " The new prior predicts choices better."
+        return text + " Refused: it is not shown to predict choices better than the old one."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The check as plain data for JSON, without the prior itself."""
+        names = ("fitted_on", "checked_on", "choices", "old", "new", "p", "level", "better")
+        return {name: getattr(self, name) for name in names} | {"gain": asdict(self.gain)}
+
+
+def fit_prior(
+    conversations: Sequence[Conversation],
+    old: GaussianMixturePrior,
+    settings: FitSettings = FitSettings(),
+    workers: int | None = 1,
+) -> Fit:
+    """A population prior from conversations, starting from ``old``, and the held-out check."""
+    useful = [c for c in conversations if any(isinstance(a, Chosen) for _, a in c.answered)]
+    if len(useful) < FEWEST:
+        raise InvalidData(
+            f"a prior needs at least {FEWEST} conversations with a choice "
+            f"(got {len(useful)} of {len(conversations)}); collect more"
+        )
+    rng = np.random.default_rng(settings.seed)
+    order = rng.permutation(len(useful))
+    kept = max(2, round(settings.held_out * len(useful)))
+    held_out = [useful[i] for i in sorted(order[:kept])]
+    training = [useful[i] for i in sorted(order[kept:])]
+    prior = old
+    for number in range(settings.rounds):
+        seed = [settings.seed, 1, number]
+        readings = _read_all(training, prior, settings, seed, workers)
+        prior = _maximised([reading.draws for reading in readings], old, settings, rng)
+    seed = [settings.seed, 2]
+    before = _read_all(held_out, old, settings, seed, workers)
+    after = _read_all(held_out, prior, settings, seed, workers)
+    old_sums = np.array([reading.log_likelihoods.sum() for reading in before])
+    new_sums = np.array([reading.log_likelihoods.sum() for reading in after])
+    choices = sum(len(reading.log_likelihoods) for reading in before)
+    gain = estimate(new_sums - old_sums, rng)
+    assert gain is not None
+    return Fit(
+        prior=prior,
+        fitted_on=len(training),
+        checked_on=len(held_out),
+        choices=choices,
+        old=float(old_sums.sum() / choices),
+        new=float(new_sums.sum() / choices),
+        gain=gain,
+        p=sign_flip_test(new_sums - old_sums, rng),
+        level=settings.level,
+    )
+
+
+def sign_flip_test(differences: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Probability of a mean this high if each difference could as well have the other sign.
+
+    >>> sign_flip_test(np.ones(20), np.random.default_rng(0)) < 0.001
+    True
+    """
+    signs = rng.choice([-1.0, 1.0], (FLIPS, len(differences)))
+    means = signs @ differences / len(differences)
+    return float((1 + (means >= differences.mean() - 1e-12).sum()) / (FLIPS + 1))
+
+
+def _maximised(
+    draws: Sequence[NDArray[np.float64]],
+    old: GaussianMixturePrior,
+    settings: FitSettings,
+    rng: np.random.Generator,
+) -> GaussianMixturePrior:
+    everybody = np.concatenate(draws)
+    components = settings.components
+    background = {
+        "background_weight": old.background_weight,
+        "background_spread": old.background_spread,
+    }
+    if components is None:
+        one_each = np.array([own[0] for own in draws])
+        components = len(GaussianMixturePrior.fit(one_each, None, rng).means)
+    return GaussianMixturePrior.fit(everybody, components, rng, **background)
+
+
+def _read_all(
+    conversations: Sequence[Conversation],
+    prior: GaussianMixturePrior,
+    settings: FitSettings,
+    seed: Sequence[int],
+    workers: int | None,
+) -> list[Reading]:
+    tasks = [
+        (conversations[first : first + AT_ONCE], prior, settings, (*seed, first))
+        for first in range(0, len(conversations), AT_ONCE)
+    ]
+    results = run_tasks(_read_some, tasks, workers=workers, ordered=True)
+    return [reading for _, part in results for reading in part]
+
+
+def _read_some(
+    task: tuple[Sequence[Conversation], GaussianMixturePrior, FitSettings, tuple[int, ...]],
+) -> list[Reading]:
+    conversations, prior, settings, seed = task
+    return [
+        read_under(
+            conversation,
+            prior,
+            np.random.default_rng([*seed, number]),
+            n_particles=settings.n_particles,
+            n_draws=settings.n_draws,
+        )
+        for number, conversation in enumerate(conversations)
+    ]

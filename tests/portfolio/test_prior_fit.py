@@ -1,0 +1,175 @@
+"""Priors from choices: learned where there is something to learn, refused where not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pear.elicitation import Session
+from pear.errors import InvalidData, InvalidSetting
+from pear.planning.exact import ExactPlanner
+from pear.portfolio.audit import audit
+from pear.portfolio.conversations import (
+    Conversation,
+    conversation_from_dict,
+    learned_weights,
+    read_conversations,
+    read_under,
+)
+from pear.portfolio.prior_fit import FitSettings, fit_prior, sign_flip_test
+from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Question, default_prior
+from tests.portfolio.small_problem import PROBLEM, black_box, people
+from tests.portfolio.test_audit import portfolio
+
+WIDE = GaussianMixturePrior([[10.0, 10.0, 10.0]], [[36.0, 36.0, 36.0]])
+PEOPLE = GaussianMixturePrior(
+    [[16.0, 4.0, 10.0], [4.0, 16.0, 10.0]], np.full((2, 3), 1.0), background_weight=0.0
+)
+QUICK = FitSettings(rounds=3, n_particles=200, n_draws=8)
+
+
+def conversations(prior, n=80, questions=5, seed=0, person=None):
+    """People of a prior who choose between random plans of one or two steps."""
+    rng = np.random.default_rng(seed)
+    weights, _ = prior.sample(n, rng)
+    found = []
+    for number, own in enumerate(weights):
+        answered = []
+        for _ in range(questions):
+            plans = [rng.uniform(0, 1, (int(rng.integers(1, 3)), 3)) for _ in range(2)]
+            question = Question.from_plans(plans, floor=1.0)
+            logs = Logistic(0.9).log_probabilities(question.costs(own[None]))[0]
+            answered.append((question, Chosen(int(rng.random() < np.exp(logs[1])))))
+        who = {"sex": "female", "age": 30} if person is None else person(number)
+        found.append(Conversation(str(number), who, tuple(answered)))
+    return found
+
+
+def test_a_population_unlike_the_old_prior_is_learned():
+    fit = fit_prior(conversations(PEOPLE, 120), WIDE, QUICK)
+    assert fit.better
+    assert fit.new > fit.old
+    assert fit.fitted_on + fit.checked_on == 120
+    # Nobody finds the first two equally hard: the learned prior knows it, the old one did not.
+    contrast = fit.prior.sample(2000, np.random.default_rng(0))[0] @ [1.0, -1.0, 0.0]
+    assert (
+        np.abs(contrast).mean()
+        > np.abs(WIDE.sample(2000, np.random.default_rng(0))[0] @ [1.0, -1.0, 0.0]).mean()
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_prior_that_is_right_already_is_not_replaced(seed):
+    fit = fit_prior(conversations(WIDE, 60, seed=seed), WIDE, QUICK)
+    assert not fit.better
+    assert "Refused" in fit.words()
+
+
+def test_answers_at_random_teach_nothing():
+    rng = np.random.default_rng(5)
+    deaf = [
+        Conversation(
+            c.id, c.person, tuple((q, Chosen(int(rng.integers(2)))) for q, _ in c.answered)
+        )
+        for c in conversations(PEOPLE, 60)
+    ]
+    narrow = GaussianMixturePrior([[10.0, 10.0, 10.0]], [[0.01, 0.01, 0.01]])
+    assert fit_prior(deaf, narrow, QUICK).new < -0.6
+
+
+def test_the_number_of_workers_does_not_matter():
+    told = conversations(PEOPLE, 40)
+    one, two = (fit_prior(told, WIDE, QUICK, workers=workers) for workers in (1, 2))
+    assert one.to_dict() == two.to_dict()
+    assert np.array_equal(one.prior.means, two.prior.means)
+
+
+def test_too_few_conversations_are_refused():
+    with pytest.raises(InvalidData, match="at least 20"):
+        fit_prior(conversations(PEOPLE, 19), WIDE)
+    silent = [Conversation(str(i), {}, ()) for i in range(50)]
+    with pytest.raises(InvalidData, match="got 0 of 50"):
+        fit_prior(silent, WIDE)
+
+
+@pytest.mark.parametrize("settings", [{"held_out": 1.0}, {"level": 0.0}, {"rounds": 0}])
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(InvalidSetting, match=next(iter(settings))):
+        FitSettings(**settings)
+
+
+def test_the_sign_flip_test_is_fair_without_a_difference():
+    rng = np.random.default_rng(0)
+    below = [sign_flip_test(rng.standard_normal(30), rng) <= 0.05 for _ in range(200)]
+    assert 1 <= sum(below) <= 22
+
+
+@pytest.fixture(scope="module")
+def session():
+    planner = ExactPlanner(PROBLEM, black_box())
+    person = people(1, seed=4).drop(columns="id").to_dict("records")[0] | {"income": 5.0}
+    talk = Session(planner, person, default_prior(PROBLEM), seed=2, min_gain=0.0)
+    for _ in range(2):
+        talk.answer(0)
+    talk.answer("same")
+    return talk
+
+
+def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):
+    line = json.dumps({**session.to_dict(), "id": "person 7"})
+    (tmp_path / "talks.jsonl").write_text(line + "\n\n")
+    [found] = read_conversations(tmp_path / "talks.jsonl", PROBLEM)
+    assert found.id == "person 7"
+    assert found.n_questions == 3
+    assert [type(answer).__name__ for _, answer in found.answered] == [
+        "Chosen",
+        "Chosen",
+        "AboutTheSame",
+    ]
+    event = session.events[0]
+    features = PROBLEM.costs.sequence_features(session.start, PROBLEM.actions, event["plans"][0])
+    assert np.array_equal(found.answered[0][0].features[0][: len(features)], features)
+    reading = read_under(found, default_prior(PROBLEM), np.random.default_rng(0))
+    assert len(reading.log_likelihoods) == 2
+    assert (reading.log_likelihoods <= 0).all()
+    learned = learned_weights([found], default_prior(PROBLEM))
+    assert learned["person 7"].shape == (len(PROBLEM.weight_names),)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"problem_fingerprint": "another"}, "another problem"),
+        ({"events": [{"kind": "answer"}]}, "not a conversation"),
+        ({"events": None}, "not a conversation"),
+    ],
+)
+def test_other_lines_are_refused_by_number(session, tmp_path, change, message):
+    lines = [json.dumps(session.to_dict()), json.dumps({**session.to_dict(), **change})]
+    (tmp_path / "talks.jsonl").write_text("\n".join(lines))
+    with pytest.raises(InvalidData, match=f"line 2: .*{message}"):
+        read_conversations(tmp_path / "talks.jsonl", PROBLEM)
+
+
+def test_what_is_no_conversation_is_refused(tmp_path):
+    with pytest.raises(InvalidData, match="no 'events'"):
+        conversation_from_dict({"answers": []}, PROBLEM, "1")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(InvalidData, match="no conversation"):
+        read_conversations(tmp_path / "empty.jsonl", PROBLEM)
+    with pytest.raises(InvalidData, match="there is no file"):
+        read_conversations(tmp_path / "nowhere.jsonl", PROBLEM)
+
+
+def test_the_audit_finds_the_group_a_prior_does_not_fit():
+    right = GaussianMixturePrior([[16.0, 4.0, 10.0]], np.full((1, 3), 1.0), background_weight=0.0)
+    other = GaussianMixturePrior([[4.0, 16.0, 10.0]], np.full((1, 3), 1.0), background_weight=0.0)
+    told = conversations(right, 60, person=lambda _: {"sex": "male", "age": 30})
+    told += conversations(other, 60, 7, 1, person=lambda _: {"sex": "female", "age": 30})
+    report = audit(PROBLEM, portfolio(), conversations=told, prior=right)
+    female, male = report.attributes[0].groups
+    assert female.cells["fit"].flagged
+    assert female.cells["fit"].difference < 0
+    assert female.cells["questions"].estimate.mean == 7
+    assert male.cells["questions"].estimate.mean == 5
+    assert report.conversations == 120
