@@ -133,6 +133,20 @@ def test_limits_that_leave_nothing_are_named():
     assert recommendation.plan.certificate.blocking
 
 
+def test_where_a_person_stands_is_known_without_a_search():
+    session = start()
+    asked = session.planner.black_box.rows
+    session.ask()
+    first = session.planner.black_box.rows
+    standing = session.standing()
+    assert session.planner.black_box.rows == first > asked
+    assert standing.plan.success
+    assert 0 <= standing.confidence <= 1
+    assert 1 <= standing.questions_left <= 10
+    session.set_limits(Limits(features=("income", "debt", "job")))
+    assert session.standing() is None
+
+
 def test_none_of_these_is_not_asked_twice():
     session = start()
     first = {plan.moves for plan in session.ask().plans}

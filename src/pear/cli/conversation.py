@@ -36,6 +36,7 @@ def hold(
         if question is None:
             break
         show_question(console, question)
+        show_standing(console, session)
         letters = LETTERS[: len(question.plans)]
         console.print(HELP.format(plans="/".join(letters)))
         key = read_key(letters + "snxufq")
@@ -90,6 +91,17 @@ def show_question(console: Console, question: ChoiceSet) -> None:
         )
     ]
     console.print(Columns(cards))
+
+
+def show_standing(console: Console, session: Session) -> None:
+    """How sure we are by now, and how many questions are likely left."""
+    standing = session.standing()
+    if standing is not None:
+        left = standing.questions_left
+        console.print(
+            f"[dim]By now the best plan is right with probability {standing.confidence:.0%}; "
+            f"likely {left} more question{'s' if left != 1 else ''} at most.[/dim]"
+        )
 
 
 def plan_lines(plan: Plan) -> list[Text]:

@@ -7,9 +7,10 @@ from pear.elicitation.choices import (
     expected_utility_of_selection,
     greedy_choice_set,
 )
-from pear.elicitation.session import ChoiceSet, Recommendation, Session
+from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
 from pear.elicitation.simulation import SimulatedPerson, regret_table, simulate
+from pear.elicitation.turns import ChoiceSet, Recommendation
 
 __all__ = [
     "ChoiceSet",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,14 +23,11 @@ from pear.elicitation.belief import View, start_posterior, view_of
 from pear.elicitation.differences import differences
 from pear.elicitation.settings import Settings
 from pear.elicitation.stored import check_stored, prior_fingerprint
+from pear.elicitation.turns import ChoiceSet, Recommendation, read_choice
 from pear.errors import ConversationError
 from pear.planning.planner import Planner
 from pear.preferences import (
-    AboutTheSame,
-    Answer,
-    Chosen,
     GaussianMixturePrior,
-    NoneOfThese,
     Posterior,
     Question,
     answer_from_dict,
@@ -41,33 +38,6 @@ from pear.problem import NO_LIMITS, Limits, Plan
 from pear.problem.features import Value
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ChoiceSet:
-    """One question: k plans, and in words what differs between them.
-
-    ``gain`` is what the question is expected to be worth, in cost units.
-    """
-
-    number: int
-    plans: tuple[Plan, ...]
-    differences: tuple[str, ...]
-    gain: float
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The best plan by what the person told us.
-
-    ``confidence`` is the probability that it is within 5% of their best. ``questions_left``
-    is how many more are likely to be worth asking, ``gain`` what the next one is worth.
-    """
-
-    plan: Plan
-    confidence: float
-    questions_left: int
-    gain: float
 
 
 class Session:
@@ -136,7 +106,7 @@ class Session:
         question = self.ask()
         if question is None:
             raise ConversationError("no question is open; nothing was answered")
-        answer = _read_choice(choice, len(question.plans))
+        answer = read_choice(choice, len(question.plans))
         event = {
             "kind": "answer",
             "answer": answer_to_dict(answer),
@@ -249,6 +219,15 @@ class Session:
         view = self._view(at_start=True)
         return view.pool.plans[view.best] if len(view.pool) else None
 
+    def standing(self) -> Recommendation | None:
+        """The best plan so far and how sure we are, without a new search; None without a plan."""
+        view = self._view(at_start=True)
+        plan = self.best()
+        if plan is None:
+            return None
+        sure = view.confidence(plan, self.planner.problem)
+        return Recommendation(plan, sure, self._questions_left(view.gain), view.gain)
+
     def recommend(self) -> Recommendation:
         """The plan of least expected cost by what the person told us, with its certificate."""
         view = self._view(at_start=True)
@@ -257,13 +236,13 @@ class Session:
         )
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
-        left = 0 if self.finished else self._questions_left(view.gain)
-        return Recommendation(plan, view.confidence(plan, self.planner.problem), left, view.gain)
+        sure = view.confidence(plan, self.planner.problem)
+        return Recommendation(plan, sure, self._questions_left(view.gain), view.gain)
 
     def _questions_left(self, gain: float) -> int:
         """Questions until the gain is below the threshold if each divides it by k."""
         most = self.settings.max_questions - self.n_answers
-        if most <= 0 or gain < max(self.settings.min_gain, 1e-9):
+        if self.finished or most <= 0 or gain < max(self.settings.min_gain, 1e-9):
             return 0
         if self.settings.min_gain == 0:
             return most
@@ -378,19 +357,3 @@ class Session:
 
     def _rng(self, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, *purpose])
-
-
-def _read_choice(choice: Any, n_plans: int) -> Answer:
-    if choice == "same":
-        return AboutTheSame()
-    if choice == "none":
-        return NoneOfThese()
-    if (
-        isinstance(choice, (int, np.integer))
-        and not isinstance(choice, bool)
-        and 0 <= choice < n_plans
-    ):
-        return Chosen(int(choice))
-    raise ConversationError(
-        f"an answer must be a plan from 0 to {n_plans - 1}, 'same' or 'none' (got {choice!r})"
-    )
