@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.elicitation.session import ChoiceSet, Recommendation, Session
+from pear.elicitation.session import Session
+from pear.elicitation.turns import ChoiceSet, Recommendation
 from pear.errors import InvalidSetting
 from pear.planning.automaton import Automaton, AutomatonPlanner
 from pear.preferences import GaussianMixturePrior

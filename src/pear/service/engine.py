@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.elicitation.session import ChoiceSet, Session
+from pear.elicitation import ChoiceSet, Session
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import ConversationError, PearError
 from pear.planning.exact import ExactPlanner
