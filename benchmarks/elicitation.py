@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller side studies")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--people", type=int, default=300, help="fewer people, to try things out")
-    parser.add_argument("--only", help="run only the studies whose name holds this")
+    parser.add_argument(
+        "--only", help="run only the studies whose name holds this, or only `latency`"
+    )
     arguments = parser.parse_args()
     threadpool_limits(1)
 
@@ -107,8 +109,9 @@ def main() -> None:
         print(f"\n{study.name} ({len(states[::share])} people, {time.monotonic() - began:.0f} s)")
         print(curves[study.name].round(4).to_string(), flush=True)
     figures = headline(curves)
-    if not arguments.only:
+    if not arguments.only or arguments.only == "latency":
         figures |= latency(planner, right, states, weights)
+    if not arguments.only:
         print_published(curves)
     for name, value in figures.items():
         print(f"{name:32s} {value:.4f}")
