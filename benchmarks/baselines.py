@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from pear.datasets.published import (
     PublishedUsers,
+    bench_folder,
     published_classifier,
     published_prior_means,
     published_problem,
@@ -219,6 +220,9 @@ def main() -> None:
     parser.add_argument("--only", help="only methods whose name holds this (exact always runs)")
     arguments = parser.parse_args()
     threadpool_limits(1)
+    if bench_folder() is None:
+        print("nothing measured: set PEAR_BENCH to the folder with the published set-up")
+        return
     people = min(arguments.people, 60) if arguments.quick else arguments.people
     iterations = min(arguments.iterations, 10) if arguments.quick else arguments.iterations
     talks, seeds = (20, 1) if arguments.quick else (people, 3)
