@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets as random_secrets
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import delete, insert, select, update
@@ -48,6 +49,12 @@ class Keys:
                 )
             )
         return key, entry
+
+    def ensure(self, name: str, key: str) -> None:
+        """Add a given key unless it is there; several processes may do so at once."""
+        if self.find(key) is None:
+            with suppress(IntegrityError):
+                self.add(name, key)
 
     def find(self, key: str) -> Key | None:
         """The entry of a key that is not revoked."""
@@ -115,12 +122,10 @@ class Keys:
         with self.database.reading() as connection:
             value = connection.execute(query).scalar()
         if value is None:
-            try:
-                with self.database.writing() as connection:
-                    fresh = random_secrets.token_hex(32)
-                    connection.execute(insert(secrets).values(name=name, value=fresh))
-            except IntegrityError:
-                pass  # another process made it first
+            fresh = random_secrets.token_hex(32)
+            # Another process may make it first; then that one is everyone's.
+            with suppress(IntegrityError), self.database.writing() as connection:
+                connection.execute(insert(secrets).values(name=name, value=fresh))
             with self.database.reading() as connection:
                 value = connection.execute(query).scalar_one()
         return bytes.fromhex(value)

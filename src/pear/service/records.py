@@ -61,11 +61,11 @@ def plain_number(text: str) -> float | int | str:
     (1850.5, 12.0, '7 %')
     """
     compact = re.sub(r"[\s\u00a0\u202f']", "", text)
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", compact):
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", compact, re.ASCII):
         compact = compact.replace(",", "")
-    elif re.fullmatch(r"[+-]?\d+,\d{1,2}", compact):
+    elif re.fullmatch(r"[+-]?\d+,\d{1,2}", compact, re.ASCII):
         compact = compact.replace(",", ".")
-    if not re.fullmatch(r"[+-]?\d{1,18}(\.\d{1,12})?", compact):
+    if not re.fullmatch(r"[+-]?\d{1,18}(\.\d{1,12})?", compact, re.ASCII):
         return text
     return float(compact) if "." in compact else int(compact)
 

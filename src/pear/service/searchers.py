@@ -121,7 +121,8 @@ class Processes:
     def _choose(self, name: str) -> _Searcher:
         own = self._searchers[zlib.crc32(name.encode()) % len(self._searchers)]
         freest = min(self._searchers, key=lambda searcher: searcher.waiting)
-        return own if own.waiting <= freest.waiting + LEAN else freest
+        stay = own.waiting < self._most and own.waiting <= freest.waiting + LEAN
+        return own if stay else freest
 
     def stop(self) -> None:
         for searcher in self._searchers:
@@ -174,7 +175,10 @@ class _Searcher:
         if not self._pipe.poll(START_SECONDS):
             self._end()
             raise WorkerFailed(f"a search process was not ready after {START_SECONDS:.0f} seconds")
-        done, value = self._pipe.recv()
+        try:
+            done, value = self._pipe.recv()
+        except EOFError:
+            done, value = False, WorkerFailed("a search process died while it was starting")
         if not done:
             self._end()
             raise value

@@ -49,10 +49,8 @@ class Service:
         """Bring the tables up to date and start the searchers."""
         await run_in_threadpool(self.database.upgrade)
         self.forms = FormTokens(await run_in_threadpool(self.keys.secret))
-        if self.settings.demo_key and not await run_in_threadpool(
-            self.keys.find, self.settings.demo_key
-        ):
-            await run_in_threadpool(self.keys.add, "demonstration", self.settings.demo_key)
+        if self.settings.demo_key:
+            await run_in_threadpool(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
         self.ready = True
 
