@@ -85,7 +85,7 @@ def cases(draw, samples=1, max_features=4, requirements=True, with_limits=True):
 
 
 def random_model(problem, start, share, seed):
-    """Favourable on a random share of states, never at the start: nothing for a bound to exploit."""
+    """Favourable on a random share of states, never at the start: nothing to exploit."""
     mixing = np.random.default_rng(seed + 1).normal(size=len(start)) * 37.7
 
     def score(states):

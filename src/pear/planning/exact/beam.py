@@ -11,13 +11,21 @@ from pear.planning.exact.levels import Floats, Indices
 from pear.planning.exact.tables import Tables
 
 WIDTH = 8
+"""States the first beam keeps; each further beam keeps this many times more."""
+AFTER = 4_000
+"""Rows after which a person without a plan gets a first beam; each further one after ten times
+as many."""
+MOST = 3
+"""Beams for one person."""
+KEPT = 8
+"""Favourable states of a beam that are offered as plans."""
 
 Found = list[tuple[Indices, float]]
 """Sequences of moves on distinct features to favourable states, with the score of the state."""
 
 
 def beam_moves(
-    tables: Tables, lane: int, bar: float, max_rows: int
+    tables: Tables, lane: int, bar: float, max_rows: int, width: int = WIDTH
 ) -> Generator[Floats, Floats, Found]:
     """Each round extends the best states by every legal move and keeps those that score highest.
 
@@ -43,12 +51,17 @@ def beam_moves(
         found = np.flatnonzero(scores > bar)
         if len(found):
             step = tables.problem.costs.costs(states[origin[found]], actions, moves[found], weights)
-            cheapest = found[np.argsort(step, kind="stable")[:WIDTH]]
+            cheapest = found[np.argsort(step, kind="stable")[:KEPT]]
             return [(extended[i], float(scores[i])) for i in cheapest]
         _, distinct = np.unique(np.sort(extended, axis=1), axis=0, return_index=True)
-        best = distinct[np.argsort(-scores[distinct], kind="stable")[:WIDTH]]
+        best = distinct[np.argsort(-scores[distinct], kind="stable")[:width]]
         states, paths = following[best], extended[best]
     return []
+
+
+def beam_is_due(beams: int, asked: int, max_rows: int) -> bool:
+    """Whether a person without a plan gets one more beam, after ``beams`` of them."""
+    return beams < MOST and asked >= min(AFTER, max_rows // 4) * 10**beams
 
 
 def beams_together(

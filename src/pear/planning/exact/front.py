@@ -79,7 +79,7 @@ class Front:
     hurried: bool = False
     decided: bool = False
     stopped: bool = False
-    beamed: bool = False
+    beams: int = 0
     complete: float = -np.inf
     exhausted: bool = False
     rounds: int = 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pear.planning.exact.assignments import Rows
-from pear.planning.exact.beam import beam_moves, beams_together
+from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together
 from pear.planning.exact.clock import Clock, TimeUp
 from pear.planning.exact.front import Front, Incumbent, Lane
 from pear.planning.exact.fronts import find_fronts, front_tables
@@ -32,8 +32,6 @@ FIRST_BATCH = 64
 LARGEST_BATCH = 8_192
 RECALLED = 3
 """Favourable states of a survey, for each lane, whose exact order is worked out first."""
-BEAM_AFTER = 4_000
-"""Rows after which a person without a plan is given one by a score-guided beam."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,7 @@ class Search:
                 refill(self.front_tables, idle, self.max_rows, self.clock)
                 yield from self._score([front for front in fronts if not front.decided])
                 self._report()
+            yield from self._beams([front for front in self.fronts if front.stopped], at_last=True)
         except TimeUp:
             for front in self.fronts:
                 if not front.decided:
@@ -156,13 +155,13 @@ class Search:
                 self._refresh(front)
 
     def _rivals(self, front: Front) -> list[Lane]:
-        """Undecided lanes of the same person under the same limits."""
+        """Lanes of the same person under the same limits for which nothing is proven yet."""
         limits, group = self.tables.limits, self.group(front)
         mine = limits[front.lanes[0].number]
         return [
             lane
             for other in self._of_group[group]
-            if not other.decided and limits[other.lanes[0].number] == mine
+            if (other.stopped or not other.decided) and limits[other.lanes[0].number] == mine
             for lane in other.lanes
         ]
 
@@ -206,22 +205,29 @@ class Search:
             offer_rows(self.tables, front, self._rivals(front), rows, scores)
             self._refresh(front)
 
-    def _beams(self, fronts: list[Front]) -> Generator[Floats, Floats, None]:
-        """Give hard people a first plan: one score-guided beam for each."""
+    def _beams(
+        self, fronts: list[Front], *, at_last: bool = False
+    ) -> Generator[Floats, Floats, None]:
+        """Give hard people a first plan: one score-guided beam for each.
+
+        ``at_last``: the proof is given up, and those who had no beam yet get one.
+        """
         leaders: dict[int, Front] = {}
-        ready = min(BEAM_AFTER, self.max_rows // 4)
         for front in fronts:
             group = self.group(front)
-            if self.ledger.asked[group] < ready or front.beamed or np.isfinite(front.worst):
-                continue
-            leaders.setdefault(group, front)
-            front.beamed = True
+            asked = int(self.ledger.asked[group])
+            due = beam_is_due(front.beams, asked, self.max_rows)
+            if np.isinf(front.worst) and (due or (at_last and not front.beams)):
+                leaders.setdefault(group, front)
         if not leaders:
             return
         beams = {}
         for group, front in leaders.items():
             rows = min(self.ledger.left(group), self.max_rows // 4)
-            beams[group] = beam_moves(self.front_tables, front.number, self.bar(front), rows)
+            width = WIDTH ** (front.beams + 1)
+            beams[group] = beam_moves(self.front_tables, front.number, self.bar(front), rows, width)
+            for other in self._of_group[group]:
+                other.beams += 1
         found = yield from beams_together(beams, self.ledger)
         for group, plans in found.items():
             for moves, score in plans:
