@@ -1,0 +1,127 @@
+"""``pear bench``: do we reproduce the paper, and what is the better answer beside it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+NAMES = (
+    "competitors",
+    "regret",
+    "corruption",
+    "classifiers",
+    "xpear",
+    "cost-length",
+    "score-length",
+    "graphs",
+    "actions",
+)
+
+
+def command(
+    experiment: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.")],
+    profile: Annotated[str, typer.Option(help="smoke, reduced or full.")] = "smoke",
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Ray: 'auto', or 'ray://host:port'.")] = None,
+    document: Annotated[
+        Path | None, typer.Option(help="Page of results; else results.md in the folder.")
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option(help="Users of each set; else the profile's.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs; else the profile's.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Of policy training; else the profile's.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these, with commas; import paths of others too.")
+    ] = None,
+    without: Annotated[str, typer.Option(help="Methods to leave out, with commas.")] = "",
+    not_shallow: Annotated[
+        str | None, typer.Option(help="Methods to leave out for the shallow classifiers.")
+    ] = None,
+    datasets: Annotated[
+        str | None, typer.Option(help="Only these, with commas; import paths of others too.")
+    ] = None,
+) -> None:
+    """Every table and figure of the paper, with the exact planner as an extra row.
+
+    A run that was killed goes on where it stopped when it is started again. Rows are Parquet,
+    tables Markdown and LaTeX, figures SVG and PNG.
+    """
+    from pear.errors import InvalidSetting
+    from pear.experiments.profiles import find_profile
+    from pear.experiments.registry import DATASETS, METHODS, resolve
+
+    names = NAMES if experiment == "all" else (experiment,)
+    if not set(names) <= set(NAMES):
+        raise InvalidSetting(
+            f"'experiment' must be one of {', '.join(NAMES)} or all (got {experiment!r})"
+        )
+    taken = find_profile(profile)
+    wanted = _listed(methods) or taken.methods
+    kept = tuple(name for name in wanted if name not in (_listed(without) or ()))
+    for kind, listed, known in (
+        ("method", kept, METHODS),
+        ("data set", _listed(datasets) or (), DATASETS),
+    ):
+        for name in listed:
+            resolve(kind, name, known)
+    taken = taken.changed(
+        users=users,
+        runs=runs,
+        corruption_runs=runs,
+        iterations=iterations,
+        methods=kept,
+        datasets=_listed(datasets),
+        not_shallow=_listed(not_shallow),
+    )
+    from pear.experiments.suite import run_suite
+
+    with _Bar() as bar:
+        page = run_suite(
+            names,
+            taken,
+            output,
+            workers=workers,
+            cluster=cluster,
+            document=document,
+            follow=bar.follow,
+        )
+    typer.echo(f"{page}: {taken.words()}")
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else None
+
+
+class _Bar:
+    """Tasks done, the time left and what ended last, on a terminal; nothing elsewhere."""
+
+    def __enter__(self) -> _Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as TimeLeft
+
+        console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("bench"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeLeft(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task("bench", total=None, note="")
+        self.bar.start()
+        return self
+
+    def follow(self, done: int, total: int, note: str) -> None:
+        self.bar.update(self.task, completed=done, total=total, note=note)
+
+    def __exit__(self, *problem: Any) -> None:
+        self.bar.stop()

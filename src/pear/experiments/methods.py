@@ -1,0 +1,211 @@
+"""What does each method of the paper do with one user? Those that ask no questions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.experiments.tasks import Task
+from pear.experiments.worlds import World
+from pear.planning.changes import change_costs
+from pear.planning.exact import ExactPlanner
+from pear.planning.planner import Planner
+from pear.problem import Plan, Problem
+
+Floats = NDArray[np.float64]
+Build = Callable[[World, dict[str, Any], Task], Planner]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A planner asked once per user, with the prior mean or with the true weights.
+
+    ``label`` is printed; ``published`` names its rows in the paper's tables. ``assets`` are
+    what must be trained first, see :mod:`pear.experiments.assets`. ``reseeds`` says what a
+    run changes, ``why`` why figures may differ from the published ones.
+    """
+
+    name: str
+    label: str
+    build: Build
+    published: str = ""
+    assets: tuple[str, ...] = ()
+    weights: Literal["mean", "true"] = "mean"
+    reseeds: str = "the search"
+    why: str = ""
+    asks: bool = False
+
+    def solve(self, world: World, assets: dict[str, Any], task: Task) -> list[dict[str, Any]]:
+        """One row per user of the task."""
+        planner = self.build(world, assets, task)
+        users = range(task.first, task.last)
+        states = world.states[task.first : task.last]
+        given = world.weights[task.first : task.last]
+        if self.weights == "mean":
+            given = np.broadcast_to(world.prior.mean(), given.shape)
+        streams = [task.generator(user) for user in users]
+        plans, rows = plans_of(planner, states, given, streams)
+        return [
+            {
+                "user": user,
+                "questions": 0,
+                "rows": asked,
+                **judged(world.problem, world.states[user], plan, world.weights[user]),
+            }
+            for user, plan, asked in zip(users, plans, rows, strict=True)
+        ]
+
+
+def plans_of(
+    planner: Any, states: Floats, weights: Floats, streams: Sequence[np.random.Generator]
+) -> tuple[list[Plan], list[int]]:
+    """Plans of n users and the rows asked for each; a user's plan depends on no other's."""
+    if isinstance(planner, ExactPlanner):
+        plans = planner.plan_many(states, weights)
+        return plans, [plan.certificate.rows for plan in plans]
+    many = getattr(planner, "plan_many", None)
+    if many is not None and "rngs" in inspect.signature(many).parameters:
+        plans = many(states, weights, rngs=streams)
+        return plans, [plan.certificate.rows for plan in plans]
+    plans, rows = [], []
+    for state, weight, rng in zip(states, weights, streams, strict=True):
+        before = planner.black_box.rows
+        plans.append(planner.plan(state, weight, rng=rng))
+        rows.append(planner.black_box.rows - before)
+    return plans, rows
+
+
+def judged(problem: Problem, state: Floats, plan: Plan | None, weights: Floats) -> dict[str, Any]:
+    """Success of a plan, and its cost and length under the true weights."""
+    if plan is None or not plan.success:
+        return {"success": False, "cost": np.nan, "length": np.nan}
+    return {
+        "success": True,
+        "cost": true_cost(problem, state, plan, weights),
+        "length": float(plan.length),
+    }
+
+
+def true_cost(problem: Problem, state: Floats, plan: Plan, weights: Floats) -> float:
+    """What a plan really costs: under the full graph and the true weights ``(p,)``."""
+    if plan.on_grid:
+        return float(problem.costs.sequence_cost(state, problem.actions, plan.moves, weights))
+    order = [problem.space.index(step.feature) for step in plan.steps]
+    end = np.array(state)
+    for column, step in zip(order, plan.steps, strict=True):
+        end[column] = problem.space.features[column].code(step.after)
+    return float(change_costs(problem, state, end, order, weights).sum())
+
+
+def _fare(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.learned import FARE
+
+    return FARE(assets["fare"], world.black_box, returns="path")
+
+
+def _rl(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.learned import PolicyOnly
+
+    return PolicyOnly(assets["rl"], world.black_box)
+
+
+def wfare_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    """The planner of the paper's PEAR."""
+    from pear.planning.learned import WFARE
+
+    return WFARE(assets["wfare"], world.black_box)
+
+
+def _mcts(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.tree import TreeSearch
+
+    simulations = world.simulations
+    return TreeSearch(world.problem, world.black_box, simulations=simulations, returns="path")
+
+
+def _cscf(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.evolution import EvolutionPlanner
+
+    population, generations = assets["evolution"]
+    return EvolutionPlanner(
+        world.problem, world.black_box, population=population, generations=generations
+    )
+
+
+def _face(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.neighbours import NeighboursPlanner
+
+    return NeighboursPlanner(
+        world.problem, world.black_box, world.training, max_length=99, seed=task.run
+    )
+
+
+def _efare(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    from pear.planning.automaton import AutomatonPlanner
+
+    return AutomatonPlanner(assets["efare"], world.black_box, strict=True)
+
+
+def exact_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    """The certified search, each feature changed at most once."""
+    return ExactPlanner(world.problem, world.black_box)
+
+
+RETRAINED = "the policy is our own, trained with our seeds and budget"
+FARE_MEAN = Method(
+    "fare", "FARE", _fare, "FARE", ("fare",), reseeds="nothing (no noise)", why=RETRAINED
+)
+CSCF = Method(
+    "cscf",
+    "CSCF",
+    _cscf,
+    "CSCF",
+    ("evolution",),
+    why="written anew from its paper; a plan names each action at most once",
+)
+EFARE = Method(
+    "efare",
+    "EFARE",
+    _efare,
+    "EFARE",
+    ("efare",),
+    reseeds="nothing (deterministic)",
+    why=f"it is taught by our FARE ({RETRAINED})",
+)
+RL = Method("rl", "RL", _rl, "RL", ("rl",), reseeds="nothing (deterministic)", why=RETRAINED)
+MCTS = Method(
+    "mcts",
+    "MCTS",
+    _mcts,
+    "MCTS",
+    why="written anew; it never plays an illegal pair of function and argument",
+)
+FACE = Method(
+    "face",
+    "FACE",
+    _face,
+    "FACE",
+    reseeds="the tenth of the training data it walks on, and the order of the changes",
+    why="written anew; its graph joins only people who agree in what nobody can change",
+)
+EXACT_MEAN = Method(
+    "exact-mean",
+    "Exact, prior mean",
+    exact_planner,
+    reseeds="nothing (deterministic)",
+)
+EXACT_TRUE = Method(
+    "exact-true",
+    "Exact, true weights",
+    exact_planner,
+    weights="true",
+    reseeds="nothing (deterministic)",
+)
+WFARE_TRUE = Method(
+    "wfare-true", "W-FARE, true weights", wfare_planner, assets=("wfare",), weights="true"
+)

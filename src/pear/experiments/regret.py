@@ -1,0 +1,204 @@
+"""How fast does regret fall with questions? (Paper, figure average-regret)
+
+The paper's normalised regret lies between the plan for the true weights (0) and the plan for
+the prior mean (1) of the same planner. Beside it: the excess over the true optimum, which
+the exact search knows and the paper could only approximate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pear.datasets.published import published_outcomes
+from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.figures import Picture, panels, style
+from pear.experiments.profiles import Profile
+from pear.experiments.published import FINAL_REGRET, STOP
+from pear.experiments.registry import dataset_label, find_method
+from pear.experiments.render import Table
+from pear.experiments.runner import make_tasks
+from pear.experiments.summary import bootstrap_interval, optimum_of
+from pear.experiments.tasks import Task
+
+METHODS = ("pear-nl", "pear-l", "pear-exact-nl", "pear-exact-l")
+ROOM = 1e-6
+"""Users for whom the two ends of the scale lie no further apart than this are left out."""
+
+
+def tasks(profile: Profile) -> list[Task]:
+    """PEAR with choice sets of each size on the users All, and their true optimum."""
+    asked = make_tasks(profile, profile.only(METHODS), user_sets=("all",), ks=profile.ks)
+    return asked + make_tasks(profile, profile.only(("exact-true",)), user_sets=("all",))
+
+
+def regrets(rows: pd.DataFrame) -> pd.DataFrame:
+    """Conversation rows with ``regret`` (normalised; NaN without room) and ``excess``.
+
+    ``excess`` is the cost over the true optimum, as a share of it.
+    """
+    keys = ["dataset", "classifier", "users", "user"]
+    optimum = optimum_of(rows).rename("optimum").reset_index()
+    asked = rows[rows["k"] > 0].merge(optimum, on=keys, how="left")
+    room = asked["cost_for_mean"] - asked["cost_for_truth"]
+    asked["regret"] = ((asked["cost"] - asked["cost_for_truth"]) / room).where(room.abs() > ROOM)
+    asked["regret"] = asked["regret"].where(room > ROOM)
+    asked["excess"] = asked["cost"] - asked["optimum"]
+    return asked
+
+
+def curve(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per number of questions: mean over users of normalised regret, and excess in percent."""
+    lines = []
+    for questions, part in rows.groupby("questions"):
+        each = part.groupby("user")["regret"].mean().dropna().to_numpy(float)
+        paired = part[part["success"] & part["optimum"].notna()]
+        excess = (paired.groupby("user")["cost"].mean()).sum()
+        best = (paired.groupby("user")["optimum"].mean()).sum()
+        low, high = bootstrap_interval(each) if len(each) else (np.nan, np.nan)
+        lines.append(
+            {
+                "questions": questions,
+                "regret": each.mean() if len(each) else np.nan,
+                "low": low,
+                "high": high,
+                "excess": 100.0 * (excess / best - 1.0) if best else np.nan,
+                "with_room": len(each),
+                "users": part["user"].nunique(),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def published_curve(rows: pd.DataFrame, response: str, k: int) -> pd.DataFrame:
+    """The published system's curve for the same users, from its own outcomes."""
+    outcomes = published_outcomes()
+    users = set(rows["user"].tolist())
+    known = outcomes[outcomes["user"].isin(users)]
+    truth = known[known["response"] == "GT"].set_index("user")["mean_cost_of_successes"]
+    asked = known[(known["response"] == response) & (known["k"] == k)]
+    wide = asked.pivot(index="user", columns="questions", values="mean_cost_of_successes")
+    room = wide[0] - truth.reindex(wide.index)
+    scaled = wide.sub(truth.reindex(wide.index), axis=0).div(room, axis=0)[room > ROOM]
+    best = rows.groupby("user")["optimum"].first().reindex(wide.index) + STOP
+    lines = pd.DataFrame({"questions": wide.columns, "regret": scaled.mean().to_numpy(float)})
+    return lines.assign(
+        excess=[100.0 * (wide[q].sum() / best[wide[q].notna()].sum() - 1.0) for q in wide.columns],
+        with_room=len(scaled),
+        users=len(wide),
+    )
+
+
+def report(material: Material) -> Report:
+    """The curves, drawn and printed."""
+    rows = regrets(material.rows)
+    curves = all_curves(rows, material)
+    tables = [_table(str(dataset), part) for dataset, part in curves.groupby("dataset", sort=False)]
+    return Report(
+        "How fast does regret fall with questions?",
+        (
+            "Normalised regret: 0 is the planner's own plan for the true weights, 1 its plan for "
+            "the prior mean; users with no room between the two are left out and counted. The "
+            "right panels show what the paper could not: the mean cost above the true optimum. "
+            "The planner over W-FARE can pass below 0, for its own plan for the true weights is "
+            "not the cheapest; the exact one cannot.",
+        ),
+        tuple(tables),
+        (_picture(curves),),
+        data={"regret_curves": curves},
+    )
+
+
+def all_curves(rows: pd.DataFrame, material: Material) -> pd.DataFrame:
+    """Ours and, for published users, the published one; one row per point."""
+    parts = []
+    for key, part in rows.groupby(["dataset", "method", "k"], sort=False):
+        dataset, name, k = key  # type: ignore[misc]
+        method: Any = find_method(str(name))
+        kind = {"noiseless": "NL", "logistic": "L"}[method.response]
+        parts.append(curve(part).assign(dataset=dataset, label=f"{method.label}, k = {k}"))
+        world = material.worlds.get(f"{dataset}-network-all")
+        if world is not None and world.published and name in ("pear-exact-nl", "pear-exact-l"):
+            theirs = published_curve(part, kind, int(k))
+            theirs = theirs[theirs["questions"] <= material.profile.questions]
+            parts.append(theirs.assign(dataset=dataset, label=f"Published PEAR, {kind}, k = {k}"))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["dataset"])
+
+
+def _table(dataset: str, curves: pd.DataFrame) -> Table:
+    asked = sorted(set(curves["questions"].tolist()))
+    shown = [q for q in asked if q in (0, 1, 2, 3, 4, 6, 8, 10)]
+    rows = []
+    for label, part in curves.groupby("label", sort=False):
+        points = part.set_index("questions")
+        final = points.loc[max(points.index)]
+        paper = next(
+            (
+                f"≈ {value:.2f}"
+                for (name, response, k), value in FINAL_REGRET.items()
+                if name == dataset
+                and str(label).endswith(f"k = {k}")
+                and (", NL" in str(label) or "(NL)" in str(label)) == (response == "noiseless")
+            ),
+            "-",
+        )
+        rows.append(
+            (
+                str(label),
+                *(f"{points['regret'].get(q, np.nan):.2f}" for q in shown),
+                paper,
+                f"{final['excess']:.1f}%",
+                f"{int(final['users'] - final['with_room'])} of {int(final['users'])}",
+            )
+        )
+    return Table(
+        f"regret-{dataset.replace(':', '.')}",
+        f"Normalised regret after each number of questions: {dataset_label(dataset)}, All",
+        (
+            "Method",
+            *(f"T = {q}" for q in shown),
+            "Paper, T = 10",
+            "Above the true optimum at the end",
+            "Users without room",
+        ),
+        tuple(rows),
+    )
+
+
+def _picture(curves: pd.DataFrame) -> Picture:
+    datasets = list(dict.fromkeys(curves["dataset"].tolist())) or [""]
+    drawing, axes = panels(len(datasets), 2, width=5.2)
+    for row, dataset in enumerate(datasets):
+        part = curves[curves["dataset"] == dataset]
+        labels = sorted(set(part["label"].tolist()), key=str) if len(part) else []
+        for number, label in enumerate(labels):
+            line = part[part["label"] == label]
+            look = style(number)
+            if str(label).startswith("Published"):
+                look |= {"color": "#777777", "alpha": 0.8}
+            axes[row, 0].plot(line["questions"], line["regret"], label=label, **look)
+            axes[row, 1].plot(line["questions"], line["excess"], **look)
+            if "low" in line and line["low"].notna().any():
+                axes[row, 0].fill_between(
+                    line["questions"], line["low"], line["high"], color=look["color"], alpha=0.12
+                )
+        axes[row, 0].set_title(f"{dataset_label(str(dataset))}: normalised regret", fontsize=9)
+        axes[row, 1].set_title(
+            f"{dataset_label(str(dataset))}: mean cost above the true optimum, %", fontsize=9
+        )
+        axes[row, 1].set_yscale("symlog", linthresh=1.0)
+        for axis in axes[row]:
+            axis.set_xlabel("questions", fontsize=8)
+        axes[row, 0].legend(fontsize=6.5, frameon=False)
+    return Picture(
+        "regret",
+        "Regret against questions",
+        "Curves of normalised regret and of cost above the true optimum, for choice sets of two "
+        "and four plans and both response models; bands are 95% over users.",
+        drawing,
+    )
+
+
+EXPERIMENT = Experiment("regret", tasks, report)

@@ -1,0 +1,176 @@
+"""Which experiments are there, and what is written of them?"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pandas as pd
+
+from pear.experiments import (
+    actions,
+    classifiers,
+    competitors,
+    corruption,
+    cost_length,
+    graphs,
+    regret,
+    score_length,
+    xpear,
+)
+from pear.experiments.assets import policy_path
+from pear.experiments.effort import effort_table
+from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.profiles import Profile
+from pear.experiments.render import Table
+from pear.experiments.runner import Finished, Follow, fit, run_experiments
+from pear.experiments.tables import difference_table
+from pear.experiments.tasks import Task
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        competitors.EXPERIMENT,
+        regret.EXPERIMENT,
+        corruption.EXPERIMENT,
+        classifiers.EXPERIMENT,
+        xpear.EXPERIMENT,
+        cost_length.EXPERIMENT,
+        score_length.EXPERIMENT,
+        graphs.EXPERIMENT,
+        actions.EXPERIMENT,
+    )
+}
+PACKAGES = ("pear-recourse", "numpy", "scipy", "scikit-learn", "torch", "pymoo")
+
+
+def run_suite(
+    names: Sequence[str],
+    profile: Profile,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    document: Path | None = None,
+    follow: Follow | None = None,
+) -> Path:
+    """Run experiments and write everything about them; returns the page of results."""
+    chosen = [EXPERIMENTS[name] for name in names]
+    tasks = [task for experiment in chosen for task in experiment.tasks(profile)]
+    finished = run_experiments(
+        tasks, profile, folder, workers=workers, cluster=cluster, follow=follow
+    )
+    reports = {e.name: _report(e, profile, finished) for e in chosen}
+    return write_results(reports, profile, finished, document)
+
+
+def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Report:
+    tasks = [t for task in experiment.tasks(profile) if (t := fit(task, finished.shared))]
+    rows = finished.store.read(tasks)
+    data = finished.store.folder / "data"
+    data.mkdir(exist_ok=True)
+    rows.to_parquet(data / f"{experiment.name}.parquet", index=False)
+    worlds = {task.world: finished.shared.worlds[task.world] for task in tasks}
+    report = experiment.report(Material(profile, rows, worlds))
+    for name, table in report.data.items():
+        table.to_parquet(data / f"{name}.parquet", index=False)
+    return report
+
+
+def stamp_of(profile: Profile) -> str:
+    """What made a table or figure: profile, seeds, versions, date."""
+    known = []
+    for package in PACKAGES:
+        try:
+            known.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    today = datetime.now(UTC).date().isoformat()
+    return f"{profile.words()}; {', '.join(known)}; Python {platform.python_version()}; {today}"
+
+
+def write_results(
+    reports: dict[str, Report], profile: Profile, finished: Finished, document: Path | None
+) -> Path:
+    """Tables as Markdown and LaTeX, figures as SVG and PNG, and one page that shows them all."""
+    folder = finished.store.folder
+    stamp = stamp_of(profile)
+    tables = folder / "tables"
+    tables.mkdir(exist_ok=True)
+    page = document or folder / "results.md"
+    images = page.parent / "images" / "results"
+    effort = _effort(profile, finished)
+    differing = difference_table([d for r in reports.values() for d in r.differences])
+    closing = [table for table in (differing, effort) if table is not None]
+    for table in [table for report in reports.values() for table in report.tables] + closing:
+        (tables / f"{table.name}.md").write_text(table.markdown(stamp), encoding="utf-8")
+        (tables / f"{table.name}.tex").write_text(table.latex(stamp), encoding="utf-8")
+    parts = [_opening(reports, profile, stamp, finished)]
+    for report in reports.values():
+        parts.append(f"## {report.title}\n")
+        parts += [words + "\n" for words in report.words]
+        for picture in report.pictures:
+            picture.save(folder / "figures", stamp)
+            picture.save(images, stamp)
+            parts.append(
+                f"### {picture.title}\n\n![{picture.title}](images/results/{picture.name}.svg)\n\n"
+                f"{picture.words} ([PNG](images/results/{picture.name}.png))\n"
+            )
+        parts += [table.markdown() for table in report.tables]
+    parts.append("## Differences from the paper, and what it cost\n")
+    parts += [table.markdown() for table in closing]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n".join(parts), encoding="utf-8")
+    return page
+
+
+def _opening(reports: Iterable[str], profile: Profile, stamp: str, finished: Finished) -> str:
+    people = ", ".join(
+        f"{world.key} {min(profile.users, len(world.states))}"
+        for world in finished.shared.worlds.values()
+    )
+    return (
+        "# Results\n\n"
+        f"Made by `pear bench` ({', '.join(reports)}); {stamp}.\n\n"
+        f"Methods run: {', '.join(profile.methods)}. Users: {people}. The users are the first of "
+        "each set of 300; run seeds as above. The paper's protocol is 300 users and 10 runs "
+        "(`--profile full`).\n\n"
+        "Published figures are those of De Toni, Viappiani, Teso, Lepri and Passerini, "
+        "*Personalized Algorithmic Recourse with Preference Elicitation*. They count 1 for the "
+        "final STOP action in costs and lengths; wherever ours stand beside them, 1 is added to "
+        "ours too.\n"
+    )
+
+
+def _effort(profile: Profile, finished: Finished) -> Table:
+    rows = finished.store.read(finished.tasks)
+    return effort_table(rows, training_seconds(finished.tasks, profile, finished))
+
+
+def training_seconds(
+    tasks: Iterable[Task], profile: Profile, finished: Finished
+) -> dict[str, float]:
+    """Seconds of the policies in the cache that the tasks' worlds use."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return {}
+    spent = {}
+    for world in finished.shared.worlds.values():
+        for kind in ("wfare", "fare", "rl"):
+            notes = policy_path(world, kind, profile)[0].with_suffix(".json")
+            if notes.is_file():
+                seconds = float(json.loads(notes.read_text())["seconds"])
+                spent[f"{kind} for {world.dataset} ({world.classifier})"] = seconds
+    return spent
+
+
+def read_rows(folder: Path) -> pd.DataFrame:
+    """All rows of a run's folder, whatever experiment they belong to, in one order."""
+    files = sorted((folder / "rows").glob("*.parquet"))
+    parts = [pd.read_parquet(path) for path in files]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,0 +1,199 @@
+"""How does a table of methods look beside the paper's? Shared by all result tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pear.experiments.published import MEASURES, STOP, published_cell
+from pear.experiments.registry import dataset_label, find_method
+from pear.experiments.render import Table, interval, published_text, with_spread
+from pear.experiments.summary import Figure95, final, solved_by_all, summed_up
+
+COLUMNS = (
+    "Validity",
+    "Validity (paper)",
+    "Cost",
+    "95% over users",
+    "Cost (paper)",
+    "Cost, users all solve",
+    "Length",
+    "Length (paper)",
+)
+NOTE = (
+    "Costs and lengths here count 1 for STOP, as the paper's do. ± is the spread of a user over "
+    "runs, averaged over users, in the paper's columns too; the interval is a bootstrap over users."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a result table: a label, its rows, and the paper's name for it."""
+
+    label: str
+    rows: pd.DataFrame
+    published: str
+    why: str = ""
+    corruption: float | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A cell that lies further from the paper's than the paper's own spread."""
+
+    where: str
+    method: str
+    measure: str
+    ours: float
+    paper: float
+    spread: float
+    why: str
+
+
+Lines = Callable[[pd.DataFrame], Sequence[Line]]
+
+
+def method_lines(rows: pd.DataFrame) -> list[Line]:
+    """One line per method, in the order they come."""
+    lines = []
+    for name in dict.fromkeys(rows["method"].tolist()):
+        method: Any = find_method(name)
+        lines.append(
+            Line(
+                getattr(method, "label", name),
+                rows[rows["method"] == name],
+                getattr(method, "published", ""),
+                getattr(method, "why", ""),
+            )
+        )
+    return lines
+
+
+def result_tables(
+    name: str,
+    title: str,
+    published_table: str,
+    rows: pd.DataFrame,
+    first_column: str = "Method",
+    lines_of: Lines = method_lines,
+) -> tuple[list[Table], list[Difference]]:
+    """A table for each data set and user set, and the cells that differ from the paper's."""
+    tables: list[Table] = []
+    differences: list[Difference] = []
+    for key, part in final(rows).groupby(["dataset", "classifier", "users"], sort=False):
+        dataset, classifier, users = (str(value) for value in key)  # type: ignore[union-attr]
+        common = solved_by_all(part)
+        texts = []
+        where = f"{dataset_label(dataset)}, {users.title()}"
+        if classifier != "network":
+            where += f", {CLASSIFIER_WORDS.get(classifier, classifier)}"
+        for line in lines_of(part):
+            figures = {
+                measure: summed_up(line.rows, measure, 0.0 if measure == "validity" else STOP)
+                for measure in MEASURES
+            }
+            shared = line.rows[line.rows["user"].isin(common.users)]
+            cells = {
+                measure: published_cell(
+                    published_table,
+                    classifier,
+                    dataset,
+                    users,
+                    line.published,
+                    measure,
+                    line.corruption,
+                )
+                for measure in MEASURES
+            }
+            texts.append(_texts(line.label, figures, cells, summed_up(shared, "cost", STOP)))
+            differences += _differences(where, line, figures, cells)
+        tables.append(
+            Table(
+                f"{name}-{dataset.replace(':', '.')}-{classifier}-{users}",
+                f"{title}: {where}",
+                (first_column, *COLUMNS),
+                tuple(texts),
+                (NOTE, _common_words(part, common)),
+            )
+        )
+    return tables, differences
+
+
+CLASSIFIER_WORDS = {"logistic": "logistic regression", "tree": "decision tree"}
+
+
+def _texts(
+    label: str,
+    figures: dict[str, Figure95],
+    cells: dict[str, tuple[float, float] | None],
+    shared: Figure95,
+) -> tuple[str, ...]:
+    return (
+        label,
+        with_spread(figures["validity"], "validity"),
+        published_text(cells["validity"], "validity"),
+        with_spread(figures["cost"], "cost"),
+        interval(figures["cost"], "cost"),
+        published_text(cells["cost"], "cost"),
+        "-" if np.isnan(shared.mean) else f"{shared.mean:.1f}",
+        with_spread(figures["length"], "length"),
+        published_text(cells["length"], "length"),
+    )
+
+
+def _differences(
+    where: str,
+    line: Line,
+    figures: dict[str, Figure95],
+    cells: dict[str, tuple[float, float] | None],
+) -> list[Difference]:
+    found = []
+    for measure, cell in cells.items():
+        ours = figures[measure].mean
+        if cell is not None and not np.isnan(ours) and abs(ours - cell[0]) > cell[1]:
+            found.append(Difference(where, line.label, measure, ours, *cell, line.why))
+    return found
+
+
+def _common_words(rows: pd.DataFrame, common: Any) -> str:
+    everybody = rows["user"].nunique()
+    words = f"Of {everybody} users, {len(common.strictly)} are solved by every method here"
+    if common.left_out:
+        labels = ", ".join(getattr(find_method(n), "label", n) for n in common.left_out)
+        words += (
+            f"; {len(common.users)} by every method that solves at least a fifth of them "
+            f"(without {labels}), and the shared costs are theirs"
+        )
+    return words + "."
+
+
+def difference_table(differences: Sequence[Difference]) -> Table | None:
+    """Where ours and the paper's differ by more than the paper's spread, and why."""
+    if not differences:
+        return None
+    rows = [
+        (
+            difference.where,
+            difference.method,
+            difference.measure,
+            f"{difference.ours:.2f}",
+            f"{difference.paper:.2f} ± {difference.spread:.2f}",
+            difference.why or "-",
+        )
+        for difference in dict.fromkeys(differences)
+    ]
+    return Table(
+        "differences",
+        "Where ours and the paper's differ by more than the paper's spread",
+        ("Where", "Method", "Measure", "Ours", "Paper", "Why"),
+        tuple(rows),
+        (
+            "A spread of 0 (a method that repeats itself) makes every difference count. Besides "
+            "what the last column says: GiveMeSomeCredit's classifier and users are ours, since "
+            "the paper's were not published; Adult's Hard users are ours.",
+        ),
+    )

@@ -1,0 +1,136 @@
+"""What is one piece of work of an experiment, and what rows does it give?
+
+A task is plain data; its rows depend on it and on the world alone, not on the worker.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pear.errors import InvalidSetting
+from pear.experiments.registry import find_method
+from pear.experiments.worlds import World, world_key
+
+Floats = NDArray[np.float64]
+
+COLUMNS = {
+    "dataset": "str",
+    "classifier": "str",
+    "users": "str",
+    "method": "str",
+    "k": "int64",
+    "corruption": "float64",
+    "run": "int64",
+    "user": "int64",
+    "questions": "int64",
+    "score": "float64",
+    "success": "bool",
+    "cost": "float64",
+    "length": "float64",
+    "rows": "float64",
+    "cost_for_mean": "float64",
+    "cost_for_truth": "float64",
+}
+"""One row is one user after a number of questions. ``score`` is the classifier's of the user,
+``cost`` and ``length`` of the plan under the true weights (NaN without success; STOP never
+counted), ``rows`` asked of the classifier so far; the last two are what the method's planner
+does with the prior mean and with the true weights."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Users ``first`` to ``last`` (not included) of a world, for one method and run.
+
+    ``k`` and ``corruption`` are 0 for a method that asks no questions.
+    """
+
+    dataset: str
+    classifier: str
+    users: str
+    method: str
+    run: int
+    first: int
+    last: int
+    questions: int = 0
+    k: int = 0
+    corruption: float = 0.0
+
+    @property
+    def world(self) -> str:
+        return world_key(self.dataset, self.classifier, self.users)
+
+    @property
+    def name(self) -> str:
+        """A file name."""
+        parts = [self.world, self.method.replace(":", ".")]
+        if self.k:
+            parts += [f"k{self.k}", f"q{self.questions}", f"c{round(100 * self.corruption):03d}"]
+        return "-".join([*parts, f"run{self.run}", f"{self.first:03d}to{self.last:03d}"])
+
+    def generator(self, user: int, *purpose: int) -> np.random.Generator:
+        """Randomness of one user in this run."""
+        return np.random.default_rng([self.run, user, zlib.crc32(self.method.encode()), *purpose])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What tasks share: worlds by key, and what was trained, by (data set, classifier, name)."""
+
+    worlds: dict[str, World]
+    assets: dict[tuple[str, str, str], Any]
+
+
+_shared: list[Shared] = []
+
+
+def share(shared: Shared) -> None:
+    """Run once in every worker, before its first task."""
+    _shared[:] = [shared]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The rows of a task, and the seconds they took."""
+
+    rows: pd.DataFrame
+    seconds: float
+
+
+def run_task(task: Task) -> Outcome:
+    """The rows of one task."""
+    [shared] = _shared
+    world = shared.worlds[task.world]
+    method = find_method(task.method)
+    assets = {
+        name: shared.assets[task.dataset, task.classifier, name]
+        for name in getattr(method, "assets", ())
+    }
+    started = time.perf_counter()
+    rows = method.solve(world, assets, task)
+    seconds = time.perf_counter() - started
+    return Outcome(_table(task, world, rows), seconds)
+
+
+def _table(task: Task, world: World, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    known = asdict(task)
+    users = np.array([row["user"] for row in rows], int)
+    table = pd.DataFrame(rows).assign(
+        score=world.scores[users],
+        **{name: known[name] for name in COLUMNS if name in known and name != "questions"},
+    )
+    for name in COLUMNS:
+        if name not in table:
+            table[name] = np.nan
+    if table["success"].isna().any() or (table["success"] & table["cost"].isna()).any():
+        raise InvalidSetting(
+            f"the method '{task.method}' gave a row without 'success', or a success without "
+            "'cost'; every row needs user, questions, success, cost and length"
+        )
+    return table[list(COLUMNS)].astype(COLUMNS)
