@@ -101,13 +101,13 @@ def test_the_bounds_of_a_front_hold_for_each_of_its_lanes(case):
         assert (together <= alone + 1e-6).all()
 
 
-@pytest.mark.parametrize("cap", [1, 5, 40])
+@pytest.mark.parametrize("cap", [1, 5, 20])
 def test_a_lane_over_its_cap_is_dropped_and_the_others_are_kept(cap):
     case = chain_case()
     tables = tables_of(case)
     twice = tables_of(Case(case.problem, case.black_box, case.state, np.tile(case.weights, (2, 1))))
     alone = below(tables, np.array([0]), np.array([30.0]), np.array([10**6]))
-    assert len(alone.rows) > 40
+    assert len(alone.rows) > 20
     both = below(twice, np.arange(2), np.array([30.0, 30.0]), np.array([cap, 10**6]))
     assert both.dropped.tolist() == [True, False]
     assert len(both.rows) == len(alone.rows)
@@ -148,7 +148,7 @@ def test_codes_compare_by_the_first_level_and_hold_many_levels():
 def chain_case(share=0.1, seed=3):
     """a -> b -> c, where the cheapest value of each parent is the dearest for its child."""
     space = FeatureSpace(tuple(Feature(name, lower=0.0, scale=(0.0, 8.0)) for name in "abc"))
-    arguments = tuple(float(value) for value in range(9))
+    arguments = tuple(float(value) for value in range(0, 9, 2))
     actions = ActionSpace(
         space, tuple(Action(f"set_{name}", name, "set", arguments) for name in "abc")
     )

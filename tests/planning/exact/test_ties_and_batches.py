@@ -42,6 +42,7 @@ def flags(names="abcd", edges=(), max_length=4, requires=(), floor=1.0):
 def accepts(problem, *targets):
     """Favourable exactly when one of the sets of features is switched on, and nothing else."""
     wanted = np.array([[float(n in target) for n in problem.space.names] for target in targets])
+    wanted = wanted.reshape(len(targets), len(problem.space))
 
     def score(states):
         return np.where((states[:, None] == wanted).all(axis=2).any(axis=1), 0.9, 0.1)
