@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from pear.errors import InvalidPlan
+from pear.errors import InvalidPlan, InvalidSetting
 from pear.problem.checks import is_finite
 from pear.problem.features import Value
+from pear.problem.limits import NO_LIMITS, Limits
 
 Verdict = Literal["optimal", "infeasible", "bounded", "unknown", "heuristic"]
 
@@ -94,6 +95,8 @@ class Plan:
     ``moves`` are the numbers of the steps in the action space, for code that works on
     arrays. ``success`` says whether the last state is favourable. ``on_grid`` is false for
     methods whose values do not come from the action space (FACE); then ``moves`` is empty.
+    ``weights`` are those the costs were counted with, one row or one per sample, empty where
+    not recorded; ``limits`` are the person's own. Both are what an auditor needs.
     """
 
     start: Mapping[str, Value]
@@ -107,6 +110,8 @@ class Plan:
     method: str = "exact"
     problem_fingerprint: str = ""
     model_fingerprint: str = ""
+    weights: tuple[tuple[float, ...], ...] = ()
+    limits: Limits = NO_LIMITS
 
     @property
     def length(self) -> int:
@@ -150,12 +155,16 @@ class Plan:
             content["steps"] = tuple(Step(**step) for step in data["steps"])
             content["moves"] = tuple(int(move) for move in data.get("moves", ()))
             content["start"] = dict(data["start"])
+            content["weights"] = tuple(tuple(row) for row in data.get("weights", ()))
+            content["limits"] = Limits.from_dict(data.get("limits", {}))
             plan = cls(**content)
             _check_numbers(plan)
         except KeyError as error:
             raise InvalidPlan(f"the plan lacks {error}; was it written by this package?") from None
         except InvalidPlan:
             raise
+        except InvalidSetting as error:
+            raise InvalidPlan(f"the plan's limits cannot be read: {error}") from None
         except (TypeError, ValueError) as error:
             raise InvalidPlan(f"the plan cannot be read: {error}") from None
         return plan
@@ -175,6 +184,7 @@ def _check_numbers(plan: Plan) -> None:
     for i, step in enumerate(plan.steps, 1):
         for key in ("cost", "score_before", "score_after"):
             numbers.append((f"{key} of step {i}", getattr(step, key)))
+    numbers += [("weights", number) for row in plan.weights for number in row]
     for name, number in numbers:
         if not is_finite(number):
             raise InvalidPlan(f"the plan's {name} must be a number (got {number!r})")

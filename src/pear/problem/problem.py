@@ -190,6 +190,8 @@ class Problem:
             method=method,
             problem_fingerprint=self.fingerprint,
             model_fingerprint=model_fingerprint,
+            weights=tuple(map(tuple, np.atleast_2d(weights).tolist())),
+            limits=limits,
         )
 
 
