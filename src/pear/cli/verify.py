@@ -1,0 +1,51 @@
+"""``pear verify``: does a plan hold what it claims?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan as JSON.")],
+    problem: Annotated[Path, typer.Option(help="The problem.toml it was made for.")],
+    model: Annotated[
+        str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
+    ] = None,
+    max_rows: Annotated[
+        int, typer.Option(help="Most rows asked of the model to repeat the proof.")
+    ] = 1_000_000,
+) -> None:
+    """Check a plan independently: its steps, costs and scores by the book, then the proof again.
+
+    Ends with exit code 0 if everything claimed is confirmed, and 1 if anything is not.
+    """
+    from pear.decision.adapters import load_model
+    from pear.errors import InvalidPlan, InvalidSetting
+    from pear.planning.verification import verify_plan
+    from pear.problem import Plan
+    from pear.problem.files import model_location, read_problem
+
+    stated = read_problem(problem)
+    place = model or model_location(stated, problem)
+    if place is None:
+        raise InvalidSetting(f"'{problem}' names no model; give one with --model")
+    try:
+        text = plan_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"the plan '{plan_file}' cannot be read: {error}") from None
+    try:
+        plan = Plan.from_json(text)
+    except InvalidPlan as error:
+        typer.echo(f"Refused: {error}")
+        raise typer.Exit(1) from None
+    typer.echo(f"{plan_file} claims:")
+    for line in plan.words().splitlines():
+        typer.echo(f"  {line}")
+    report = verify_plan(plan, stated, load_model(place, stated), max_rows=max_rows)
+    typer.echo("Checked:")
+    typer.echo(report.words())
+    if not report.confirmed:
+        raise typer.Exit(1)

@@ -1,0 +1,234 @@
+"""An auditor's check: true plans are confirmed, a change of any claim is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from typer.testing import CliRunner
+
+from pear.cli.main import app
+from pear.planning.exact import ExactPlanner
+from pear.planning.verification import verify_plan
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan
+from pear.problem.files import write_problem
+from tests.planning.exact.small_problems import cases
+from tests.planning.exact.test_ties_and_batches import accepts, flags
+
+STATE, WEIGHTS = np.zeros(4), np.array([2.0, 3.0, 4.0, 5.0, 1.5])
+
+
+def made(limits=NO_LIMITS, *targets, **settings_):
+    """A problem with the edge a -> b, a model, and the plan for both a and b."""
+    problem = flags(edges=(("a", "b"),))
+    black_box = accepts(problem, *(targets or ("ab",)))
+    plan = ExactPlanner(problem, black_box, **settings_).plan(STATE, WEIGHTS, limits)
+    return plan, problem, black_box
+
+
+def refusals(plan, problem, black_box):
+    return verify_plan(plan, problem, black_box).refusals
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_every_plan_of_the_search_is_confirmed(case):
+    planner = ExactPlanner(case.problem, case.black_box)
+    plan = planner.plan(case.state, case.weights, case.limits)
+    stored = Plan.from_json(plan.to_json())
+    report = verify_plan(stored, case.problem, case.black_box)
+    assert report.confirmed, report.words()
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(samples=3, max_features=3))
+def test_plans_for_samples_and_with_repeats_are_confirmed(case):
+    planner = ExactPlanner(case.problem, case.black_box, max_changes_per_feature=2)
+    plan = planner.plan(case.state, case.weights, case.limits)
+    report = verify_plan(Plan.from_json(plan.to_json()), case.problem, case.black_box)
+    assert report.confirmed, report.words()
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases())
+def test_bounds_of_searches_that_ended_early_are_confirmed(case):
+    planner = ExactPlanner(case.problem, case.black_box, max_rows=8, first_batch=2)
+    plan = planner.plan(case.state, case.weights, case.limits)
+    report = verify_plan(Plan.from_json(plan.to_json()), case.problem, case.black_box)
+    assert report.confirmed, report.words()
+
+
+def test_the_report_says_what_is_claimed_and_what_was_confirmed():
+    plan, problem, black_box = made()
+    report = verify_plan(plan, problem, black_box)
+    words = report.words()
+    assert "confirmed  step 1: it changes 'b' from 0.0 to 1.0" in words
+    assert "confirmed  no plan with at most 4 changes costs less than" in words
+    assert "not checked  rows, seconds and reproducibility" in words
+    assert words.endswith("Confirmed: the plan holds what it claims.")
+
+
+TAMPERED = {
+    ("start", "c"): 1.0,
+    ("start", "d"): "zero",
+    ("cost",): 1.0,
+    ("score",): 0.7,
+    ("success",): False,
+    ("moves",): [0, 1],
+    ("on_grid",): False,
+    ("method",): "FACE",
+    ("problem_fingerprint",): "0123456789abcdef",
+    ("model_fingerprint",): "",
+    ("weights",): [],
+    ("weights", 0, 0): 9.0,
+    ("limits", "features"): ["a"],
+    ("limits", "actions"): ["on_b"],
+    ("limits", "values"): [["b", 1.0]],
+    ("limits", "max_steps"): 1,
+    ("limits", "margin"): 0.45,
+    ("certificate", "verdict"): "infeasible",
+    ("certificate", "lower_bound"): 1.0,
+    ("certificate", "upper_bound"): None,
+    ("certificate", "max_length"): 1,
+    ("certificate", "max_changes_per_feature"): 0,
+    ("certificate", "rows"): -1,
+    ("certificate", "seconds"): -0.5,
+    ("certificate", "blocking"): [["no change of a"]],
+}
+TAMPERED_STEP = {
+    "action": "on_c",
+    "argument": 2.0,
+    "feature": "c",
+    "before": 1.0,
+    "after": 0.5,
+    "cost": 0.5,
+    "score_before": 0.3,
+    "score_after": 0.2,
+    "words": "Do nothing",
+}
+
+
+def tampered(plan, path, value):
+    data = json.loads(plan.to_json())
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    assert place[path[-1]] != value
+    place[path[-1]] = value
+    return Plan.from_dict(data)
+
+
+@pytest.mark.parametrize("path", TAMPERED, ids=str)
+def test_a_change_of_any_claim_is_refused(path):
+    plan, problem, black_box = made()
+    assert refusals(plan, problem, black_box) == []
+    assert refusals(tampered(plan, path, TAMPERED[path]), problem, black_box)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("name", TAMPERED_STEP)
+def test_a_change_of_any_step_is_refused_naming_the_step(name, step):
+    plan, problem, black_box = made()
+    changed = tampered(plan, ("steps", step - 1, name), TAMPERED_STEP[name])
+    first = refusals(changed, problem, black_box)[0]
+    assert first.step == step
+
+
+def test_every_field_is_tampered_with_or_named_as_not_checkable():
+    plan, *_ = made()
+    data = plan.to_dict()
+    changed = {path[0] for path in TAMPERED}
+    assert set(data) == changed | {"steps"}
+    of_certificate = {path[1] for path in TAMPERED if path[0] == "certificate"}
+    assert set(data["certificate"]) == of_certificate | {"reproducible"}
+    assert {path[1] for path in TAMPERED if path[0] == "limits"} == set(data["limits"])
+    assert set(data["steps"][0]) == set(TAMPERED_STEP) | {"reason"}
+
+
+def test_steps_left_out_put_in_or_exchanged_are_refused():
+    plan, problem, black_box = made()
+    data = json.loads(plan.to_json())
+    for steps, moves in (
+        (data["steps"][:1], data["moves"][:1]),
+        (data["steps"] + data["steps"][:1], data["moves"] + data["moves"][:1]),
+        (data["steps"][::-1], data["moves"][::-1]),
+    ):
+        assert refusals(
+            Plan.from_dict({**data, "steps": steps, "moves": moves}), problem, black_box
+        )
+
+
+def test_a_dearer_plan_passed_off_as_the_cheapest_is_refused_with_the_cheaper_one():
+    plan, problem, _ = made(NO_LIMITS, "cd")
+    rival = accepts(problem, "cd", "a")
+    rival.fingerprint = plan.model_fingerprint
+    [refusal] = refusals(plan, problem, rival)
+    assert "no plan with at most 4 changes costs less" in refusal.claim
+    assert "Increase your a from 0 to 1" in refusal.reason
+
+
+def test_infeasible_and_its_blocking_limits_are_confirmed_or_refused():
+    limits = Limits(features=("a",), max_steps=3)
+    plan, problem, black_box = made(limits)
+    assert plan.certificate.blocking == (("no change of a",),)
+    assert refusals(plan, problem, black_box) == []
+    other = tampered(plan, ("certificate", "blocking"), [["at most 3 steps"]])
+    assert "the limits that block" in refusals(other, problem, black_box)[0].claim
+    lifted = tampered(plan, ("limits", "features"), [])
+    assert "no plan with at most 3 changes is favourable" in [
+        refusal.claim for refusal in refusals(lifted, problem, black_box)
+    ]
+
+
+def test_a_lower_bound_beyond_what_can_be_proven_is_refused():
+    plan, problem, black_box = made(max_rows=8, first_batch=1)
+    assert plan.certificate.verdict == "unknown"
+    data = json.loads(plan.to_json())
+    data["certificate"]["lower_bound"] = 1e6
+    assert "costs less than 1000000" in refusals(Plan.from_dict(data), problem, black_box)[0].claim
+
+
+def test_a_heuristic_plan_is_confirmed_without_a_proof():
+    plan, problem, black_box = made()
+    claimed = plan.with_certificate(Certificate("heuristic"))
+    report = verify_plan(claimed, problem, black_box)
+    assert report.confirmed
+    assert any("whether a cheaper plan exists" in what for what in report.unchecked)
+
+
+def test_the_command_confirms_a_plan_and_refuses_it_tampered_with(tmp_path, monkeypatch):
+    plan, problem, black_box = made()
+    write_problem(problem, tmp_path / "problem.toml")
+    monkeypatch.setattr("pear.decision.adapters.load_model", lambda place, stated: black_box)
+    arguments = ["--problem", str(tmp_path / "problem.toml"), "--model", "model.onnx"]
+    good = tmp_path / "plan.json"
+    good.write_text(plan.to_json())
+    result = CliRunner().invoke(app, ["verify", str(good), *arguments])
+    assert result.exit_code == 0, result.output
+    assert "claims:" in result.output
+    assert "1. Increase your b from 0 to 1" in result.output
+    assert "Confirmed: the plan holds what it claims." in result.output
+    bad = tmp_path / "bad.json"
+    bad.write_text(tampered(plan, ("steps", 1, "cost"), 0.5).to_json())
+    result = CliRunner().invoke(app, ["verify", str(bad), *arguments])
+    assert result.exit_code == 1
+    assert "Refused: step 2, it costs 0.5000" in result.output
+    bad.write_text(plan.to_json().replace('"optimal"', '"certain"'))
+    result = CliRunner().invoke(app, ["verify", str(bad), *arguments])
+    assert result.exit_code == 1
+    assert "Refused: 'verdict' must be one of" in result.output
+
+
+def test_the_check_shares_no_code_with_the_search():
+    import ast
+    from pathlib import Path
+
+    import pear.planning.verification as package
+
+    folder = Path(package.__file__).parent
+    for name in ("replay.py", "verify.py", "report.py"):
+        tree = ast.parse((folder / name).read_text())
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not any(module and "exact" in module for module in modules)
+        arrays = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not arrays & {"allowed", "apply", "results", "features_of", "sequence_cost"}
