@@ -1,6 +1,7 @@
 """Priors from choices: learned where there is something to learn, refused where not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from pear.portfolio.conversations import (
     read_conversations,
     read_under,
 )
-from pear.portfolio.prior_fit import FitSettings, fit_prior, sign_flip_test
+from pear.portfolio.prior_fit import FitSettings, _read_all, fit_prior, sign_flip_test
 from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Question, default_prior
 from tests.portfolio.small_problem import PROBLEM, black_box, people
 from tests.portfolio.test_audit import portfolio
@@ -46,16 +47,23 @@ def conversations(prior, n=80, questions=5, seed=0, person=None):
 
 
 def test_a_population_unlike_the_old_prior_is_learned():
-    fit = fit_prior(conversations(PEOPLE, 120), WIDE, QUICK)
+    one_kind = GaussianMixturePrior([[16.0, 4.0, 10.0]], np.full((1, 3), 1.0), background_weight=0)
+    fit = fit_prior(conversations(one_kind, 100), WIDE, QUICK)
     assert fit.better
     assert fit.new > fit.old
-    assert fit.fitted_on + fit.checked_on == 120
-    # Nobody finds the first two equally hard: the learned prior knows it, the old one did not.
-    contrast = fit.prior.sample(2000, np.random.default_rng(0))[0] @ [1.0, -1.0, 0.0]
-    assert (
-        np.abs(contrast).mean()
-        > np.abs(WIDE.sample(2000, np.random.default_rng(0))[0] @ [1.0, -1.0, 0.0]).mean()
+    assert fit.fitted_on + fit.checked_on == 100
+    # The first is four times as hard for everybody; the old prior took both as equal.
+    assert fit.prior.mean()[0] - fit.prior.mean()[1] > 6
+
+
+def test_kinds_of_people_are_told_apart():
+    fit = fit_prior(
+        conversations(PEOPLE, 120, questions=8), WIDE, replace(QUICK, rounds=6, components=2)
     )
+    assert fit.better
+    contrasts = np.sort(fit.prior.means @ [1.0, -1.0, 0.0])
+    assert contrasts[0] < -5
+    assert contrasts[-1] > 5
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,9 +87,10 @@ def test_answers_at_random_teach_nothing():
 
 def test_the_number_of_workers_does_not_matter():
     told = conversations(PEOPLE, 40)
-    one, two = (fit_prior(told, WIDE, QUICK, workers=workers) for workers in (1, 2))
-    assert one.to_dict() == two.to_dict()
-    assert np.array_equal(one.prior.means, two.prior.means)
+    one, two = (_read_all(told, WIDE, QUICK, [0], workers) for workers in (1, 2))
+    for first, second in zip(one, two, strict=True):
+        assert np.array_equal(first.draws, second.draws)
+        assert np.array_equal(first.log_likelihoods, second.log_likelihoods)
 
 
 def test_too_few_conversations_are_refused():
@@ -107,12 +116,14 @@ def test_the_sign_flip_test_is_fair_without_a_difference():
 @pytest.fixture(scope="module")
 def session():
     planner = ExactPlanner(PROBLEM, black_box())
-    person = people(1, seed=4).drop(columns="id").to_dict("records")[0] | {"income": 5.0}
-    talk = Session(planner, person, default_prior(PROBLEM), seed=2, min_gain=0.0)
-    for _ in range(2):
-        talk.answer(0)
-    talk.answer("same")
-    return talk
+    for person in people(40).drop(columns="id").to_dict("records"):
+        talk = Session(planner, person, default_prior(PROBLEM), seed=2, min_gain=0.0)
+        for choice in (0, 1, "same"):
+            if talk.ask() is not None:
+                talk.answer(choice)
+        if len(talk.events) == 3:
+            return talk
+    raise AssertionError("nobody was worth three questions")
 
 
 def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):

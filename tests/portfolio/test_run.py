@@ -80,6 +80,17 @@ def test_any_number_of_workers_writes_the_same_file(tmp_path, table, workers):
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "many.parquet").read_bytes()
 
 
+@pytest.mark.slow
+def test_a_cluster_writes_the_same_file(tmp_path, table):
+    ray = pytest.importorskip("ray")
+    plan(table, tmp_path / "here.parquet")
+    try:
+        plan(table, tmp_path / "there.parquet", cluster="auto", workers=2)
+    finally:
+        ray.shutdown()
+    assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
 def test_csv_parquet_and_folders_hold_the_same(tmp_path, table):
     plan(table, tmp_path / "plans.parquet")
     expected = pd.read_parquet(tmp_path / "plans.parquet")

@@ -26,6 +26,9 @@ from pear.preferences import Chosen, GaussianMixturePrior
 FEWEST = 20
 """Conversations with a choice that a fit needs, in all."""
 
+CANDIDATES = (1, 2, 4)
+"""Numbers of kinds of people that are tried."""
+
 AT_ONCE = 16
 """Conversations of one task."""
 
@@ -36,9 +39,10 @@ FLIPS = 10_000
 class FitSettings:
     """How a prior is fitted.
 
-    ``components`` kinds of people; None lets the Bayesian information criterion choose, with
-    one sample per person. A share ``held_out`` of the people is kept for the check; ``level``
-    is the probability of taking a prior that is no better.
+    ``components`` kinds of people; None takes the number, of ``CANDIDATES``, that predicts best
+    for a part of the people it was not fitted on. A share ``held_out`` of the people is kept
+    for the check and seen by no fit; ``level`` is the probability of taking a prior that is
+    no better.
     """
 
     components: int | None = None
@@ -118,11 +122,8 @@ def fit_prior(
     kept = max(2, round(settings.held_out * len(useful)))
     held_out = [useful[i] for i in sorted(order[:kept])]
     training = [useful[i] for i in sorted(order[kept:])]
-    prior = old
-    for number in range(settings.rounds):
-        seed = [settings.seed, 1, number]
-        readings = _read_all(training, prior, settings, seed, workers)
-        prior = _maximised([reading.draws for reading in readings], old, settings, rng)
+    components = settings.components or _best_number(training, old, settings, workers)
+    prior = _fitted(training, old, components, settings, workers)
     seed = [settings.seed, 2]
     before = _read_all(held_out, old, settings, seed, workers)
     after = _read_all(held_out, prior, settings, seed, workers)
@@ -155,22 +156,43 @@ def sign_flip_test(differences: NDArray[np.float64], rng: np.random.Generator) -
     return float((1 + (means >= differences.mean() - 1e-12).sum()) / (FLIPS + 1))
 
 
-def _maximised(
-    draws: Sequence[NDArray[np.float64]],
+def _best_number(
+    people: Sequence[Conversation],
     old: GaussianMixturePrior,
     settings: FitSettings,
-    rng: np.random.Generator,
+    workers: int | None,
+) -> int:
+    """The number of kinds whose fit on three quarters of the people predicts the rest best."""
+    rest, part = people[::4], [person for i, person in enumerate(people) if i % 4]
+    scores = {}
+    for components in CANDIDATES:
+        prior = _fitted(part, old, components, settings, workers)
+        readings = _read_all(rest, prior, settings, [settings.seed, 3], workers)
+        scores[components] = sum(reading.log_likelihoods.sum() for reading in readings)
+    return max(scores, key=lambda components: scores[components])
+
+
+def _fitted(
+    people: Sequence[Conversation],
+    old: GaussianMixturePrior,
+    components: int,
+    settings: FitSettings,
+    workers: int | None,
 ) -> GaussianMixturePrior:
-    everybody = np.concatenate(draws)
-    components = settings.components
-    background = {
-        "background_weight": old.background_weight,
-        "background_spread": old.background_spread,
-    }
-    if components is None:
-        one_each = np.array([own[0] for own in draws])
-        components = len(GaussianMixturePrior.fit(one_each, None, rng).means)
-    return GaussianMixturePrior.fit(everybody, components, rng, **background)
+    """Rounds of Monte Carlo EM from the old prior."""
+    prior = old
+    for number in range(settings.rounds):
+        seed = [settings.seed, 1, number]
+        readings = _read_all(people, prior, settings, seed, workers)
+        draws = np.concatenate([reading.draws for reading in readings])
+        prior = GaussianMixturePrior.fit(
+            draws,
+            components,
+            np.random.default_rng([*seed, components]),
+            background_weight=old.background_weight,
+            background_spread=old.background_spread,
+        )
+    return prior
 
 
 def _read_all(

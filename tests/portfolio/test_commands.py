@@ -1,0 +1,119 @@
+"""pear plan, pear audit and pear fit-prior from the terminal."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pear.cli.main import app
+from pear.decision.adapters import save_sklearn
+from pear.errors import InvalidSetting, PearError
+from pear.portfolio.sources import read_prior, read_problem_and_model
+from pear.preferences import GaussianMixturePrior, default_prior
+from pear.problem.files import write_problem
+from tests.portfolio.small_problem import PROBLEM, WEIGHTS, people, write
+
+
+@pytest.fixture(scope="module")
+def lender(tmp_path_factory):
+    """A folder with a problem, a model it can load, and people."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    folder = tmp_path_factory.mktemp("lender")
+    write_problem(PROBLEM, folder / "problem.toml")
+    table = people(400, seed=9).drop(columns="id")
+    total = (
+        table["income"]
+        + table["savings"]
+        + 20 * table["job"].map({"none": 0, "part": 1, "full": 2})
+    )
+    encoder = make_column_transformer((OneHotEncoder(), ["job", "sex"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression(max_iter=5_000)).fit(table, total > 100)
+    save_sklearn(model, folder / "model.skops")
+    write(people(120), folder / "people.parquet")
+    return folder
+
+
+def pear(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def plan(lender, output, *more):
+    return pear("plan", lender / "problem.toml", lender / "people.parquet", "-o", output,
+                "--model", lender / "model.skops", "--workers", 1, *more)  # fmt: skip
+
+
+def test_plan_then_audit(lender, tmp_path):
+    shown = plan(lender, tmp_path / "plans.parquet")
+    assert shown.exit_code == 0, shown.output
+    assert "120 rows" in shown.output
+    assert len(pd.read_parquet(tmp_path / "plans.parquet")) == 120
+    shown = pear("audit", lender / "problem.toml", tmp_path / "plans.parquet",
+                 "-o", tmp_path / "report.html", "--json", tmp_path / "report.json",
+                 "--model", lender / "model.skops", "--smallest", 10, "--cut", "age=40",
+                 "--workers", 1)  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["words"] in shown.output
+    assert [g["label"] for g in report["attributes"][1]["groups"]] == ["below 40", "40 or more"]
+    assert report["words"] in (tmp_path / "report.html").read_text()
+
+
+def test_plan_under_a_prior_of_ones_own(lender, tmp_path):
+    prior = GaussianMixturePrior([WEIGHTS], [np.ones(len(WEIGHTS))])
+    (tmp_path / "prior.json").write_text(json.dumps(prior.to_dict()))
+    shown = plan(lender, tmp_path / "plans.csv", "--prior", tmp_path / "prior.json")
+    assert shown.exit_code == 0, shown.output
+    weights = json.loads(pd.read_csv(tmp_path / "plans.csv")["weights"][0])
+    assert weights == pytest.approx(WEIGHTS.tolist())
+
+
+def test_mistakes_are_told(lender, tmp_path):
+    both = plan(lender, tmp_path / "a.parquet", "--weights", "w.csv", "--prior", "p.json")
+    assert isinstance(both.exception, InvalidSetting)
+    assert "leave out" in str(both.exception)
+    nameless = pear(
+        "plan", lender / "problem.toml", lender / "people.parquet", "-o", tmp_path / "a.csv"
+    )
+    assert "--model" in str(nameless.exception)
+    cut = pear("audit", lender / "problem.toml", "plans.csv", "--cut", "age")
+    assert "age=25,40,60" in str(cut.exception)
+
+
+def test_a_table_with_no_usable_row_ends_with_an_error_code(lender, tmp_path):
+    write(people(3).assign(job="astronaut"), tmp_path / "people.csv")
+    shown = pear("plan", lender / "problem.toml", tmp_path / "people.csv", "--workers", 1,
+                 "-o", tmp_path / "plans.csv", "--model", lender / "model.skops")  # fmt: skip
+    assert shown.exit_code == 1
+    assert "3 rows could not be used" in shown.output
+
+
+def test_fit_prior_refuses_too_few(lender, tmp_path):
+    (tmp_path / "talks.jsonl").write_text("{}\n")
+    shown = pear("fit-prior", tmp_path / "talks.jsonl", "--problem", lender / "problem.toml",
+                 "-o", tmp_path / "prior.json")  # fmt: skip
+    assert isinstance(shown.exception, PearError)
+    assert "line 1" in str(shown.exception)
+    assert not (tmp_path / "prior.json").exists()
+
+
+def test_which_prior_is_meant(lender, tmp_path):
+    problem, place = read_problem_and_model(lender / "problem.toml", "model.onnx")
+    assert place.place == "model.onnx"
+    found = read_prior(problem, lender / "problem.toml", None)
+    assert np.array_equal(found.means, default_prior(problem).means)
+    for content, message in (("{", "cannot be read"), ('{"means": [[1]]}', "cannot be read")):
+        (tmp_path / "prior.json").write_text(content)
+        with pytest.raises(InvalidSetting, match=message):
+            read_prior(problem, lender / "problem.toml", tmp_path / "prior.json")
+    other = GaussianMixturePrior([[1.0, 2.0]], [[1.0, 1.0]])
+    (tmp_path / "prior.json").write_text(json.dumps(other.to_dict()))
+    with pytest.raises(InvalidSetting, match="2 weights and the problem has 6"):
+        read_prior(problem, lender / "problem.toml", tmp_path / "prior.json")
+    with pytest.raises(InvalidSetting, match="there is no prior"):
+        read_prior(problem, lender / "problem.toml", tmp_path / "nowhere.json")
