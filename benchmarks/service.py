@@ -193,10 +193,10 @@ def measure_load(people: int, think: float, database: str, workers: int) -> dict
     milliseconds = 1000 * np.array(tally.seconds)
     median, p95 = np.percentile(milliseconds, [50, 95])
     print(
-        f"{people} people, thinking about {think:g} s: {len(milliseconds)} answers in {total:.0f} s, "
-        f"answer to question median {median:.0f} ms ({median / 1000 / alone:.1f} times the engine "
-        f"alone, {1000 * alone:.0f} ms), 95th percentile {p95:.0f} ms, {tally.errors} errors, "
-        f"{tally.refused} refusals"
+        f"{people} people, thinking about {think:g} s: {len(milliseconds)} answers in "
+        f"{total:.0f} s, answer to question median {median:.0f} ms "
+        f"({median / 1000 / alone:.1f} times the engine alone, {1000 * alone:.0f} ms), "
+        f"95th percentile {p95:.0f} ms, {tally.errors} errors, {tally.refused} refusals"
     )
     counts = np.array(tally.questions)
     print(

@@ -19,7 +19,7 @@ def command(
         Path | None, typer.Argument(help="The problem file; may be left out with --demo.")
     ] = None,
     model: Annotated[
-        str, typer.Option(help="An .onnx or .skops file, or the address of a scoring endpoint.")
+        str, typer.Option(help="An .onnx or .skops file or an endpoint; else the problem's own.")
     ] = "",
     demo: Annotated[
         bool, typer.Option("--demo", help="Open the built-in loan book with invented people.")
@@ -64,7 +64,7 @@ def command(
 
     settings = Settings(
         problem=str(problem) if problem else "",
-        model=model,
+        model=model or _own_model(problem),
         demo=demo,
         database=address or _demo_database(),
         base_url=base_url,
@@ -118,6 +118,15 @@ def _check(settings: Any) -> None:
     database = Database(settings.database)
     database.upgrade()
     database.close()
+
+
+def _own_model(problem: Path | None) -> str:
+    """The model that the problem file itself names, if any."""
+    if problem is None:
+        return ""
+    from pear.problem.files import model_location, read_problem
+
+    return str(model_location(read_problem(problem), problem) or "")
 
 
 def _demo_database() -> str:

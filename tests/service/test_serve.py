@@ -1,0 +1,117 @@
+"""``pear serve``: keys from the terminal, and errors in one line before anything starts."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from tests.service.helpers import PROBLEM
+from typer.testing import CliRunner
+
+from pear.cli import serve
+from pear.cli.main import app
+from pear.errors import InvalidSetting
+from pear.problem.files import write_problem
+from pear.service.database import Database
+from pear.service.keys import Keys
+from pear.service.settings import ENVIRONMENT, Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def database(tmp_path):
+    return f"sqlite:///{tmp_path / 'pear.db'}"
+
+
+def run(*options):
+    return CliRunner().invoke(app, ["serve", *options])
+
+
+def test_keys_are_made_listed_and_revoked(database):
+    made = run("--database", database, "--new-key", "Back office")
+    key, number = re.search(r"(pear_\S+)\nThis is key (\w+)", made.output).groups()
+    keys = Keys(Database(database))
+    assert keys.find(key).name == "Back office"
+    assert key not in run("--database", database, "--list-keys").output
+    assert run("--database", database, "--revoke-key", number).exit_code == 0
+    assert keys.find(key) is None
+    assert "(revoked)" in run("--database", database, "--list-keys").output
+    again = run("--database", database, "--revoke-key", number)
+    assert isinstance(again.exception, InvalidSetting)
+    assert "--list-keys" in str(again.exception)
+
+
+def test_the_settings_reach_the_web_processes(database, monkeypatch):
+    started = {}
+    monkeypatch.setenv(ENVIRONMENT, "")
+    monkeypatch.setattr(
+        serve.require("uvicorn"), "run", lambda *names, **options: started.update(options)
+    )
+    answer = run(
+        "--demo", "--database", database, "--port", "9", "--workers", "3", "--choices", "3"
+    )
+    assert answer.exit_code == 0, answer.output
+    assert (started["port"], started["workers"]) == (9, 3)
+    assert started["access_log"] is False, "the server's own log would hold the tokens"
+    settings = Settings.from_json(os.environ[ENVIRONMENT])
+    assert (settings.demo, settings.choices, settings.database) == (True, 3, database)
+    assert settings.demo_key in answer.output
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--demo", "--workers", "0"], "workers"),
+        (["no-such.toml", "--model", "m.onnx"], "no-such.toml"),
+        ([], "--demo"),
+        (["--demo", "--choices", "9"], "choices"),
+        (["--demo", "--database", "oracle://x"], "PostgreSQL"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line_at_the_start(options, remedy, tmp_path, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, "")
+    monkeypatch.chdir(tmp_path)
+    error = run(*options).exception
+    assert remedy in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_pickled_model_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_problem(PROBLEM, tmp_path / "problem.toml")
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04N.")
+    answer = subprocess.run(
+        [sys.executable, "-m", "pear", "serve", "problem.toml", "--model", "model.pkl"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("error: ")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_every_option_and_route_is_documented(database):
+    text = (ROOT / "docs" / "service.md").read_text()
+    options = re.findall(r"--[a-z-]+", run("--help").output)
+    for option in set(options) - {"--help", "--no-secure-cookies"}:
+        assert f"`{option}`" in text, option
+    from pear.service.app import create_app
+
+    schema = create_app(Settings(demo=True, database=database, searchers=0)).openapi()
+    for path in schema["paths"]:
+        assert path.removeprefix("/api/v1") in text, path
+
+
+def test_everything_the_pages_need_travels_with_the_package():
+    folder = resources.files("pear.service")
+    for name in ("static/page.css", "static/comfort.js", "static/check.js", "texts/en.toml"):
+        assert (folder / name).is_file()
+    assert (folder / "migrations" / "env.py").is_file()
+    assert json.dumps(sorted(f.name for f in (folder / "migrations" / "versions").iterdir()))
