@@ -12,6 +12,7 @@ have at most five changes. People are drawn among the refused.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
@@ -97,7 +98,7 @@ def random_network(problem: Problem, people: Any, rng: np.random.Generator) -> B
     sizes = [problem.space.one_hot_width, 32, 16, 1]
     layers = [
         (rng.normal(size=(a, b)) * np.sqrt(2 / a), rng.normal(size=b) * 0.1)
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        for a, b in itertools.pairwise(sizes)
     ]
     hidden = problem.space.one_hot(people)
     for weights, bias in layers[:-1]:

@@ -1,0 +1,112 @@
+"""Counterfactuals of DiCE for the same people, classifier and actionable features."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pear.decision import BlackBox
+from pear.problem import Problem
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One counterfactual for one person: seconds taken, and what it is worth.
+
+    ``found`` says whether its decision is favourable, ``legal`` whether the problem's actions
+    lead to it, ``cost`` is that of its cheapest legal order (NaN where there is none).
+    """
+
+    seconds: float
+    found: bool
+    legal: bool
+    cost: float
+
+
+class Classifier:
+    """A black box as DiCE wants it: ``predict_proba`` of a table of records."""
+
+    def __init__(self, problem: Problem, black_box: BlackBox) -> None:
+        self.problem, self.black_box = problem, black_box
+
+    def predict_proba(self, table: Any) -> Any:
+        frame = pd.DataFrame(table, columns=list(self.problem.space.names))
+        scores = self.black_box.score(self.problem.space.encode(frame))
+        return np.column_stack([1 - scores, scores])
+
+    def predict(self, table: Any) -> Any:
+        return (self.predict_proba(table)[:, 1] > self.problem.goal.bar()).astype(int)
+
+
+def dice_answers(
+    problem: Problem,
+    black_box: BlackBox,
+    people: Any,
+    states: Any,
+    weights: Any,
+    method: str,
+    seed: int,
+) -> list[Answer]:
+    """What DiCE ``random`` or ``genetic`` answers for each of n people.
+
+    ``people`` ``(m, d)`` are the training people it may look at.
+    """
+    import dice_ml
+
+    space = problem.space
+    table = space.frame(people)
+    table["favourable"] = (black_box.score(people) > problem.goal.bar()).astype(int)
+    numbers = [feature.name for feature in space.features if feature.is_number]
+    data = dice_ml.Data(dataframe=table, continuous_features=numbers, outcome_name="favourable")
+    model = dice_ml.Model(model=Classifier(problem, black_box), backend="sklearn")
+    explainer = dice_ml.Dice(data, model, method=method)
+    varied = [space.names[column] for column in problem.actions.actionable]
+    answers = []
+    for state, weight in zip(states, weights, strict=True):
+        query = space.frame(state[None])
+        extra = {"random_seed": seed} if method == "random" else {"verbose": False}
+        began = time.perf_counter()
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            try:
+                result = explainer.generate_counterfactuals(
+                    query, total_CFs=1, desired_class=1, features_to_vary=varied, **extra
+                )
+                found = result.cf_examples_list[0].final_cfs_df
+            except Exception:
+                found = None
+        seconds = time.perf_counter() - began
+        answers.append(judge(problem, black_box, state, weight, found, seconds))
+    return answers
+
+
+def judge(
+    problem: Problem, black_box: BlackBox, state: Any, weights: Any, found: Any, seconds: float
+) -> Answer:
+    """Whether an answer is favourable, whether the actions lead to it, and at what cost."""
+    if found is None or not len(found):
+        return Answer(seconds, False, False, np.nan)
+    try:
+        target = problem.space.encode(found[list(problem.space.names)].iloc[:1])[0]
+    except ValueError:
+        return Answer(seconds, False, False, np.nan)
+    favourable = bool(black_box.score(target[None])[0] > problem.goal.bar())
+    legal = problem.actions.changes_legally(state[None])[0]
+    results = problem.actions.results(state[None])[0]
+    moves = []
+    for column in np.flatnonzero(~np.isclose(target, state)):
+        mine = (problem.actions.feature_of == column) & legal & np.isclose(results, target[column])
+        if not mine.any():
+            return Answer(seconds, favourable, False, np.nan)
+        moves.append(int(np.flatnonzero(mine)[0]))
+    if len(moves) > problem.max_length:
+        return Answer(seconds, favourable, False, np.nan)
+    _, cost = problem.costs.best_order(state, problem.actions, moves, weights)
+    return Answer(seconds, favourable, bool(np.isfinite(cost)), float(cost))
