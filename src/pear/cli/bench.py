@@ -33,6 +33,9 @@ def command(
         int | None, typer.Option(help="Users of each set; else the profile's.")
     ] = None,
     runs: Annotated[int | None, typer.Option(help="Runs; else the profile's.")] = None,
+    corruption_runs: Annotated[
+        int | None, typer.Option(help="Runs of the corruption table; else the profile's.")
+    ] = None,
     iterations: Annotated[
         int | None, typer.Option(help="Of policy training; else the profile's.")
     ] = None,
@@ -46,6 +49,9 @@ def command(
     datasets: Annotated[
         str | None, typer.Option(help="Only these, with commas; import paths of others too.")
     ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing; report on the rows that are there.")
+    ] = False,
 ) -> None:
     """Every table and figure of the paper, with the exact planner as an extra row.
 
@@ -73,7 +79,7 @@ def command(
     taken = taken.changed(
         users=users,
         runs=runs,
-        corruption_runs=runs,
+        corruption_runs=corruption_runs,
         iterations=iterations,
         methods=kept,
         datasets=_listed(datasets),
@@ -90,6 +96,7 @@ def command(
             cluster=cluster,
             document=document,
             follow=bar.follow,
+            run=not report_only,
         )
     typer.echo(f"{page}: {taken.words()}")
 

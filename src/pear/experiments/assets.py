@@ -29,6 +29,8 @@ from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior
 
 Report = Callable[[str], None]
+AGNOSTIC = 100
+"""Most iterations for policies that do not see costs: they learn sooner."""
 NAMES = {"givemecredit": "credit"}
 """Data sets whose policies go by another name in the cache."""
 
@@ -73,7 +75,7 @@ def policy_path(world: World, kind: Any, profile: Profile) -> tuple[Path, Any]:
 
     settings = TrainingSettings(
         kind=kind,
-        iterations=profile.iterations,
+        iterations=profile.iterations if kind == "wfare" else min(profile.iterations, AGNOSTIC),
         batch_people=profile.batch_people,
         simulations=world.simulations,
         learning_rate=world.learning_rate,

@@ -27,8 +27,8 @@ def tasks(profile: Profile) -> list[Task]:
 def lines(rows: pd.DataFrame) -> list[Line]:
     """One line per method and share of edges removed."""
     found = []
-    for (name, share), part in rows.groupby(["method", "corruption"]):
-        method = find_method(str(name))
+    for (name, removed), part in rows.groupby(["method", "corruption"], sort=False):
+        method, share = find_method(str(name)), float(str(removed))
         label = "none" if not share else f"{share:g}"
         found.append(Line(f"{method.label}: {label}", part, method.published, method.why, share))
     return found

@@ -31,7 +31,7 @@ def report(material: Material) -> Report:
 def _picture(rows: pd.DataFrame) -> Picture:
     worlds = list(rows.groupby(["dataset", "users"], sort=False)) or [(("", ""), rows)]
     drawing, axes = panels(2, len(worlds), width=3.6)
-    for column, ((dataset, users), part) in enumerate(worlds):  # type: ignore[misc]
+    for column, ((dataset, users), part) in enumerate(worlds):
         for row, chosen in enumerate((part[part["method"].isin(OURS)], part)):
             axis = axes[row, column]
             lengths = sorted(set(chosen["length"].tolist()))

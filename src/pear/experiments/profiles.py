@@ -9,7 +9,10 @@ from pear.errors import InvalidSetting
 
 COMPETITORS = ("fare", "cscf", "efare", "rl", "mcts", "face")
 PEAR = ("pear-nl", "pear-l")
+SLICES = ("pear-slices-nl", "pear-slices-l")
 EXACT = ("exact-mean", "pear-exact-nl", "pear-exact-l", "exact-true")
+LEARNED = ("fare", "efare", "rl", "pear-nl", "pear-l")
+"""Methods that need a policy trained for the classifier at hand."""
 EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-nl", "xpear-exact-l")
 
 
@@ -77,7 +80,7 @@ PROFILES = {
     "smoke": Profile(
         "smoke",
         ("loan_book",),
-        users=4,
+        users=3,
         runs=2,
         corruption_runs=1,
         questions=2,
@@ -89,6 +92,7 @@ PROFILES = {
         population=20,
         generations=10,
         chunk=2,
+        not_shallow=LEARNED,
     ),
     "reduced": Profile(
         "reduced",
@@ -96,8 +100,16 @@ PROFILES = {
         users=60,
         runs=2,
         corruption_runs=2,
+        not_shallow=LEARNED,
     ),
-    "full": Profile("full", ("adult", "givemecredit"), users=300, runs=10, corruption_runs=10),
+    "full": Profile(
+        "full",
+        ("adult", "givemecredit"),
+        users=300,
+        runs=10,
+        corruption_runs=10,
+        methods=(*COMPETITORS, *PEAR, *SLICES, *EXACT, *EXPLAINED),
+    ),
 }
 
 

@@ -31,6 +31,8 @@ METHODS = {
     "wfare-true": "pear.experiments.methods:WFARE_TRUE",
     "pear-nl": "pear.experiments.conversations:PEAR_NL",
     "pear-l": "pear.experiments.conversations:PEAR_L",
+    "pear-slices-nl": "pear.experiments.conversations:PEAR_SLICES_NL",
+    "pear-slices-l": "pear.experiments.conversations:PEAR_SLICES_L",
     "pear-exact-nl": "pear.experiments.conversations:PEAR_EXACT_NL",
     "pear-exact-l": "pear.experiments.conversations:PEAR_EXACT_L",
     "xpear-nl": "pear.experiments.conversations:XPEAR_NL",

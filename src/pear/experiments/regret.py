@@ -115,8 +115,8 @@ def all_curves(rows: pd.DataFrame, material: Material) -> pd.DataFrame:
     """Ours and, for published users, the published one; one row per point."""
     parts = []
     for key, part in rows.groupby(["dataset", "method", "k"], sort=False):
-        dataset, name, k = key  # type: ignore[misc]
-        method: Any = find_method(str(name))
+        dataset, name, k = (str(value) for value in key)
+        method: Any = find_method(name)
         kind = {"noiseless": "NL", "logistic": "L"}[method.response]
         parts.append(curve(part).assign(dataset=dataset, label=f"{method.label}, k = {k}"))
         world = material.worlds.get(f"{dataset}-network-all")

@@ -77,17 +77,21 @@ def run_experiments(
     workers: int | None = None,
     cluster: str | None = None,
     follow: Follow | None = None,
+    run: bool = True,
 ) -> Finished:
-    """Run what is not in the folder yet; rows are written as tasks end."""
+    """Run what is not in the folder yet; rows are written as tasks end.
+
+    With ``run=False`` nothing is run, and what is there already stands.
+    """
     follow = follow or _silent
     store = Store(folder, profile)
     wanted = list(dict.fromkeys(tasks))
     if not wanted:
         raise InvalidSetting("there is nothing to run; name at least one method and data set")
-    missing = [task for task in wanted if not store.has(task)]
+    missing = [task for task in wanted if run and not store.has(task)]
     shared = prepare(wanted, missing, profile, lambda note: follow(0, len(missing), note))
     wanted = [fitted for task in wanted if (fitted := fit(task, shared))]
-    missing = [task for task in wanted if not store.has(task)]
+    missing = [task for task in wanted if run and not store.has(task)]
     follow(0, len(missing), "running")
     results = run_tasks(
         run_task,

@@ -57,12 +57,16 @@ def run_suite(
     cluster: str | None = None,
     document: Path | None = None,
     follow: Follow | None = None,
+    run: bool = True,
 ) -> Path:
-    """Run experiments and write everything about them; returns the page of results."""
+    """Run experiments and write everything about them; returns the page of results.
+
+    With ``run=False`` the page is made of the rows that are there, and says what is missing.
+    """
     chosen = [EXPERIMENTS[name] for name in names]
     tasks = [task for experiment in chosen for task in experiment.tasks(profile)]
     finished = run_experiments(
-        tasks, profile, folder, workers=workers, cluster=cluster, follow=follow
+        tasks, profile, folder, workers=workers, cluster=cluster, follow=follow, run=run
     )
     reports = {e.name: _report(e, profile, finished) for e in chosen}
     return write_results(reports, profile, finished, document)
@@ -133,8 +137,15 @@ def _opening(reports: Iterable[str], profile: Profile, stamp: str, finished: Fin
         f"{world.key} {min(profile.users, len(world.states))}"
         for world in finished.shared.worlds.values()
     )
+    done = sum(finished.store.has(task) for task in finished.tasks)
+    missing = len(finished.tasks) - done
+    unfinished = (
+        f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**\n\n"
+        if missing
+        else ""
+    )
     return (
-        "# Results\n\n"
+        f"# Results\n\n{unfinished}"
         f"Made by `pear bench` ({', '.join(reports)}); {stamp}.\n\n"
         f"Methods run: {', '.join(profile.methods)}. Users: {people}. The users are the first of "
         "each set of 300; run seeds as above. The paper's protocol is 300 users and 10 runs "

@@ -85,7 +85,7 @@ def result_tables(
     tables: list[Table] = []
     differences: list[Difference] = []
     for key, part in final(rows).groupby(["dataset", "classifier", "users"], sort=False):
-        dataset, classifier, users = (str(value) for value in key)  # type: ignore[union-attr]
+        dataset, classifier, users = (str(value) for value in key)
         common = solved_by_all(part)
         texts = []
         where = f"{dataset_label(dataset)}, {users.title()}"
