@@ -68,6 +68,8 @@ def test_both_sides_of_one_comparison_are_one_test():
     female, male = report.attributes[0].groups
     assert female.cells["cost"].p == male.cells["cost"].p
     assert female.cells["cost"].difference == pytest.approx(-male.cells["cost"].difference)
+    unfair = audit(PROBLEM, portfolio(dearer=2.0), settings=AuditSettings(by=("sex",)))
+    assert len(unfair.flagged) == 1
 
 
 def test_pairs_of_attributes_are_groups_too():
@@ -112,6 +114,7 @@ def test_the_same_person_flipped_shows_what_the_model_does(planned):
     assert flips["female", "male"].difference.mean < 0 < flips["male", "female"].difference.mean
     assert flips["female", "male"].flagged
     assert flips["male", "female"].flagged
+    assert any("female as male" in words and "less" in words for words in report.flagged)
     assert flips["male", "female"].share_approved == 0
     assert flips["female", "male"].share_approved > 0
     assert report.unused == ("age",)
@@ -185,6 +188,8 @@ def test_numbers_are_cut_where_asked():
     assert cut.labels == ("below 30", "30 to below 60", "60 or more")
     assert cut.codes(column).tolist() == [0, 1, 1, 2]
     assert cut.values == (18.0, 45.0, 61.0)
+    whole = make_cut("age", pd.Series(np.arange(18, 81)), PROBLEM)
+    assert whole.labels == ("below 34", "34 to below 49", "49 to below 65", "65 or more")
     [only] = groupings([cut], pd.DataFrame({"age": [None, 20]}))
     assert only.of.tolist() == [-1, 0]
 

@@ -69,6 +69,8 @@ def make_cut(name: str, column: pd.Series, problem: Problem, edges: Sequence[flo
         labels = tuple(order or present)
         return Cut(name, labels, values=labels)
     places = list(edges) or np.quantile(numbers.dropna(), np.arange(1, BINS) / BINS).tolist()
+    if not edges and bool((numbers.dropna() % 1 == 0).all()):
+        places = np.ceil(places).tolist()
     inside = sorted({float(place) for place in places if numbers.min() < place <= numbers.max()})
     if not inside:
         raise InvalidSetting(f"'{name}' has no two groups of people to compare")

@@ -100,23 +100,28 @@ class Report:
     @property
     def flagged(self) -> list[str]:
         """Every difference found, in words."""
-        found = []
+        found: dict[object, str] = {}
         for attribute in self.attributes:
             for group in attribute.groups:
                 for measure, cell in group.cells.items():
                     if cell.flagged and cell.difference is not None:
-                        found.append(
+                        # Two groups that are each other's rest are one finding, told once.
+                        key = (attribute.name, measure, cell.p, round(abs(cell.difference), 9))
+                        found.setdefault(
+                            key,
                             f"{attribute.name}: {group.label}, {MEASURES[measure]}: "
                             f"{cell.difference:+.3g} against everybody else "
-                            f"(adjusted p = {shown_p(cell.adjusted)})"
+                            f"(adjusted p = {shown_p(cell.adjusted)})",
                         )
         for flip in self.flips:
             if flip.flagged and flip.difference is not None:
-                found.append(
-                    f"{flip.attribute}: the same {flip.before} people as {flip.after} would pay "
-                    f"{flip.difference.mean:+.3g} (adjusted p = {shown_p(flip.adjusted)})"
+                amount = flip.difference.mean
+                found[flip.attribute, flip.before, flip.after] = (
+                    f"{flip.attribute}: for the same people, {flip.before} as {flip.after}, the "
+                    f"plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} "
+                    f"(adjusted p = {shown_p(flip.adjusted)})"
                 )
-        return found
+        return list(found.values())
 
     def words(self) -> str:
         """The outcome in a few sentences."""
