@@ -18,6 +18,7 @@ EXTRA_OF_MODULE = {
     "matplotlib": "experiments",
     "ray": "experiments",
     "pymoo": "experiments",
+    "onnx": "onnx",
     "onnxruntime": "onnx",
     "skl2onnx": "onnx",
 }

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pear.decision import BlackBox, from_callable
-from pear.decision.blackbox import class_key, favourable_columns, probe_states
+from pear.decision.blackbox import favourable_columns, probe_states
 from pear.errors import EndpointFailed, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal, Limits
+from pear.problem.goal import class_key
 
 from .conftest import SPACE, make_problem
 
@@ -130,7 +131,6 @@ def test_rounding_a_little_outside_is_forgiven(states):
         (Goal(favourable=(1,)), (0.0, 1.0), 2, [1]),
         (Goal(favourable=("true",)), (False, True), 2, [1]),
         (Goal(favourable=(2,)), (), 3, [2]),
-        (Goal(favourable=("good",)), (), 2, [1]),
     ],
 )
 def test_columns_of_the_favourable_classes(goal, classes, width, columns):
@@ -142,7 +142,9 @@ def test_columns_of_the_favourable_classes(goal, classes, width, columns):
     [
         (Goal(), (), 3, "say in the problem's goal which"),
         (Goal(favourable=("best",)), ("a", "b"), 2, "has no class 'best'; its classes are a, b"),
-        (Goal(favourable=("best",)), (), 3, "has no class 'best'; its classes are 0, 1, 2"),
+        (Goal(favourable=("best",)), (), 3, "not say which of its 3 columns is the class 'best'"),
+        (Goal(favourable=("good",)), (), 2, "not say which of its 2 columns is the class 'good'"),
+        (Goal(favourable=(2,)), (), 2, "not say which of its 2 columns is the class 2"),
         (Goal(), ("a", "b", "c"), 2, "2 columns for the 3 classes a, b, c"),
     ],
 )

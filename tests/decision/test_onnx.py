@@ -4,11 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 from pear.decision import export_onnx, from_onnx
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
-from pear.problem import FeatureSpace, Goal
+from pear.problem import Feature, FeatureSpace, Goal
 
 from .conftest import SPACE, make_pipeline_for, make_problem
 
@@ -214,3 +217,41 @@ def test_exports_that_cannot_be_made(pipeline, problem, states, labels, tmp_path
         export_onnx(
             LogisticRegression(max_iter=5_000).fit(states, labels), problem, tmp_path / "m.onnx"
         )
+
+
+@pytest.mark.parametrize("kind", ["linear", "neighbours", "stack"])
+@pytest.mark.parametrize(("classes", "favourable"), [(("good", "bad"), "bad"), ((1, 2), 1)])
+def test_classes_of_a_plain_export_are_found(kind, classes, favourable, states):
+    """Exports without a map of classes: nodes, constants or the labels answered tell them."""
+    inputs = NUMBERS.scaled(states[:, :3])
+    decided = np.array(classes)[(inputs[:, 0] > 0.5).astype(int)]
+    linear_model = LogisticRegression(max_iter=500)
+    fitted = {
+        "linear": linear_model,
+        "neighbours": KNeighborsClassifier(3),
+        "stack": StackingClassifier([("a", linear_model), ("b", GaussianNB())], cv=2),
+    }[kind].fit(inputs, decided)
+    content = skl2onnx.to_onnx(
+        fitted, inputs[:1].astype(np.float32), options={"zipmap": False}
+    ).SerializeToString()
+    space = FeatureSpace(tuple(Feature(f.name, scale=(0, 1)) for f in NUMBERS.features))
+    model = from_onnx(content, make_problem(Goal(favourable=(favourable,)), space))
+    column = fitted.classes_.tolist().index(favourable)
+    expected = fitted.predict_proba(inputs)[:, column]
+    assert np.abs(model.score(inputs) - expected).max() < 1e-4
+    with pytest.raises(ModelOutput, match="has no class 'best'; its classes are"):
+        from_onnx(content, make_problem(Goal(favourable=("best",)), space))
+
+
+def test_columns_without_any_name_are_not_guessed():
+    with pytest.raises(ModelOutput, match="not say which of its 2 columns is the class 'good'"):
+        from_onnx(constant([0.3, 0.7]), make_problem(Goal(favourable=("good",))))
+
+
+def test_what_onnx_cannot_hold_is_refused(problem, states, labels, tmp_path):
+    class Mine(LogisticRegression):
+        pass
+
+    fitted = make_pipeline_for(Mine()).fit(SPACE.frame(states), labels)
+    with pytest.raises(ModelError, match=r"cannot be written as ONNX .*; save it with save_skl"):
+        export_onnx(fitted, problem, tmp_path / "m.onnx")

@@ -70,6 +70,11 @@ def test_output_of_an_unknown_kind_is_refused(module, problem):
         from_torch(module, problem, output="classes")
 
 
+def test_a_function_is_no_module(problem):
+    with pytest.raises(InvalidSetting, match=r"got a function\); wrap a function with from_call"):
+        from_torch(lambda inputs: inputs, problem)
+
+
 def test_extreme_logits_do_not_overflow():
     assert probabilities(np.array([-1e4, 0.0, 1e4])).tolist() == [0.0, 0.5, 1.0]
     assert probabilities(np.array([[1e4, 0.0]])).tolist() == [[1.0, 0.0]]

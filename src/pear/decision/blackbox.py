@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pear.errors import ModelOutput, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem
 from pear.problem.features import FeatureSpace, States
+from pear.problem.goal import class_key
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""
@@ -158,26 +159,19 @@ def favourable_columns(goal: Goal, classes: tuple[Any, ...], width: int, name: s
         return [width - 1]
     known = {class_key(value): column for column, value in enumerate(classes or range(width))}
     absent = [value for value in goal.favourable if class_key(value) not in known]
-    if absent and not classes and width == 2:
-        return [1]
+    if absent and not classes:
+        raise ModelOutput(
+            f"model '{name}' does not say which of its {width} columns is the class {absent[0]!r}; "
+            "name its classes in the order of the columns (classes=…; export_onnx writes them into "
+            "the file, an endpoint sends them), or give the column's number as 'favourable'"
+        )
     if absent:
-        shown = ", ".join(str(value) for value in classes or range(width))
+        shown = ", ".join(str(value) for value in classes)
         raise ModelOutput(
             f"model '{name}' has no class {absent[0]!r}; its classes are {shown}: "
             "correct 'favourable' in the problem's goal"
         )
     return [known[class_key(value)] for value in goal.favourable]
-
-
-def class_key(value: Any) -> str | float:
-    """What makes two spellings of one class equal: True, 1, 1.0, "1" and "true" are one."""
-    text = str(value).strip()
-    if text.lower() in ("true", "false"):
-        return float(text.lower() == "true")
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> States:

@@ -9,6 +9,17 @@ from pear.problem.checks import at_key, is_finite, names_tuple, plain
 from pear.problem.limits import NO_LIMITS, Limits
 
 
+def class_key(value: Any) -> str | float:
+    """What makes two spellings of one class equal: True, 1, 1.0, "1" and "true" are one."""
+    text = str(value).strip()
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 @dataclass(frozen=True)
 class Goal:
     """When a decision is favourable: the score is above ``threshold + margin``.
@@ -31,8 +42,11 @@ class Goal:
         for name in classes:
             if not isinstance(plain(name), (str, bool, int, float)):
                 raise at_key("favourable", f"a class must be a text or a number (got {name!r})")
-        if len({str(plain(name)) for name in classes}) != len(classes):
-            raise at_key("favourable", f"'favourable' lists a class twice (got {list(classes)!r})")
+        if len({class_key(plain(name)) for name in classes}) != len(classes):
+            raise at_key(
+                "favourable",
+                f"'favourable' lists a class twice (got {list(classes)!r}); remove one of them",
+            )
         object.__setattr__(self, "favourable", tuple(plain(name) for name in classes))
         if not is_finite(self.threshold) or not 0 <= self.threshold < 1:
             raise at_key(

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pear.decision.blackbox import BlackBox, favourable_columns
 from pear.errors import EndpointFailed, InvalidSetting, ModelOutput
 from pear.problem import Goal, Problem
+from pear.problem.checks import is_number
 from pear.problem.features import FeatureSpace, States
 
 LONGEST_WAIT = 30.0
@@ -52,7 +53,7 @@ def from_endpoint(
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise InvalidSetting(f"'url' must start with http:// or https:// (got {url!r})")
     for setting, value, least in (("timeout", timeout, 0.001), ("retries", retries, 0)):
-        if not value >= least:
+        if not is_number(value) or not value >= least:
             raise InvalidSetting(f"'{setting}' must be at least {least} (got {value!r})")
     if batch_size < 1:
         raise InvalidSetting(f"'batch_size' must be at least 1 (got {batch_size!r})")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pear.decision.adapters.frames import number_matrix
 from pear.decision.adapters.torch import Output, check_output, probabilities
-from pear.decision.blackbox import BlackBox
+from pear.decision.blackbox import BlackBox, probe_states
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 from pear.optional import require
 from pear.problem import Problem
@@ -34,6 +34,9 @@ _DTYPES: dict[str, Any] = {
     "tensor(int32)": np.int32,
     "tensor(bool)": np.bool_,
 }
+
+
+_LABEL_TYPES = ("tensor(int64)", "tensor(string)")
 
 
 def from_onnx(
@@ -80,6 +83,8 @@ class OnnxScores:
         self.classes: tuple[Any, ...] = tuple(json.loads(labels)) if labels else ()
         if self._result.type.startswith("seq(map("):
             self.classes = tuple(self._run(np.zeros((1, len(self.space))))[0])
+        elif not self.classes:
+            self.classes = self._classes_by_answers(classes_in_graph(self.content))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: getattr(self, key) for key in ("content", "space", "name", "output")}
@@ -97,6 +102,31 @@ class OnnxScores:
 
     def _run(self, states: States) -> Any:
         return self._session.run([self._result.name], self._feed(states))[0]
+
+    def _classes_by_answers(self, stated: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Which label the model gives where a column is the largest; the rest as ``stated``.
+
+        Inner nodes of an ensemble may hold other labels than those of its answer, so what
+        the model answers goes before what its graph holds.
+        """
+        labels = [o for o in self._session.get_outputs() if o.type in _LABEL_TYPES]
+        if not labels:
+            return stated
+        try:
+            feed = self._feed(probe_states(self.space, 256, np.random.default_rng(0)))
+            given, scores = self._session.run([labels[0].name, self._result.name], feed)
+        except Exception:
+            return stated  # The model is asked again for its fingerprint, with a clear error.
+        if np.ndim(scores) != 2 or np.ndim(given) != 1 or np.shape(scores)[1] < 2:
+            return stated
+        width = scores.shape[1]
+        ranked = np.sort(scores, axis=1)
+        clear = ranked[:, -1] > ranked[:, -2] + 1e-6
+        seen = dict(zip(scores.argmax(axis=1)[clear].tolist(), given[clear].tolist(), strict=True))
+        fits = len(stated) == width and all(stated[j] == label for j, label in seen.items())
+        if fits or not seen:
+            return stated
+        return tuple(seen.get(column, f"column {column}") for column in range(width))
 
     def _single_width(self) -> int | None:
         """Width of the single tensor the model takes; None for one input per feature."""
@@ -162,6 +192,22 @@ class OnnxScores:
         return numbers[-1]
 
 
+def classes_in_graph(content: bytes) -> tuple[Any, ...]:
+    """Class labels that the classifier's own node, or a constant called classes, holds."""
+    onnx = require("onnx")
+    graph = onnx.load_model_from_string(content).graph
+    found: list[Any] = []
+    for constant in graph.initializer:
+        if constant.name == "classes":
+            found = onnx.numpy_helper.to_array(constant).tolist()
+    # Nodes stand in the order they are run: the last classifier is the one that answers.
+    for node in reversed(graph.node):
+        for attribute in node.attribute:
+            if not found and attribute.name.startswith("classlabels_"):
+                found = list(onnx.helper.get_attribute_value(attribute))
+    return tuple(label.decode() if isinstance(label, bytes) else label for label in found)
+
+
 def export_onnx(model: Any, problem: Problem, path: str | Path) -> Path:
     """Write a scikit-learn classifier fitted on a DataFrame as ONNX, one input per feature.
 
@@ -184,7 +230,14 @@ def export_onnx(model: Any, problem: Problem, path: str | Path) -> Path:
         (name, (text if problem.space[name].is_categorical else number)([None, 1]))
         for name in names
     ]
-    made = convert(model, initial_types=initial, options={"zipmap": False})
+    try:
+        made = convert(model, initial_types=initial, options={"zipmap": False})
+    except Exception as error:  # skl2onnx raises many kinds, for what it does not know yet
+        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise ModelError(
+            f"'{type(model).__name__}' cannot be written as ONNX ({first}); "
+            "save it with save_sklearn as .skops instead"
+        ) from error
     entry = made.metadata_props.add()
     entry.key = CLASSES_KEY
     entry.value = json.dumps(np.asarray(model.classes_).tolist())

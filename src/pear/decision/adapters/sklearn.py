@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from pear.decision.adapters.fast_columns import FastColumns, fast_columns
 from pear.decision.adapters.frames import FrameMaker, number_matrix
-from pear.decision.blackbox import BlackBox, class_key
+from pear.decision.adapters.known_values import check_known_values
+from pear.decision.blackbox import BlackBox
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
+from pear.problem.goal import class_key
 
 Inputs = Literal["auto", "frame", "numbers", "codes", "one_hot"]
 Method = Literal["predict_proba", "decision_function", "predict"]
@@ -89,6 +91,7 @@ class SklearnScores:
             self._frame = FrameMaker(
                 self.space, [str(c) for c in columns], category_dtype=self.category_dtype
             )
+            check_known_values(self.model, self.space, self._frame, self.name)
             self._fast = fast_columns(self.model, self.space, self._frame)
 
     def __call__(self, states: States) -> NDArray[np.float64]:
@@ -108,6 +111,12 @@ class SklearnScores:
             upside = self._favours_last()
             return np.asarray(1.0 / (1.0 + np.exp(-margins if upside else margins)))
         decided = np.asarray(model.predict(table))
+        if decided.dtype.kind == "f" and not (decided == np.rint(decided)).all():
+            amount = decided[decided != np.rint(decided)][0]
+            raise ModelError(
+                f"model '{self.name}' predicts numbers such as {amount:g}, not classes; give the "
+                "classifier itself, or wrap what makes a score in [0, 1] of them with from_callable"
+            )
         wanted = self.favourable or (class_key(self.classes[-1] if self.classes else 1),)
         return np.array([class_key(value) in wanted for value in decided.tolist()], float)
 

@@ -33,7 +33,12 @@ def from_torch(
     through a sigmoid or a softmax here, ``probabilities`` are taken as they are.
     """
     check_output(output)
-    require("torch")
+    torch = require("torch")
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidSetting(
+            f"'module' must be a torch module (got a {type(module).__name__}); wrap a function "
+            "with from_callable"
+        )
     function = TorchScores(module.eval(), problem.space, output, encode)
     return BlackBox(
         function,
