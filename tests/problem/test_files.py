@@ -219,6 +219,23 @@ def test_zero_is_left_out_of_a_range_of_amounts():
             "archetypes.0.spread",
             "must be positive",
         ),
+        ("lower = 0", f"lower = 1{'0' * 400}", "features.income.lower", "a finite number"),
+        ("lower = 0", "scale = [-1e308, 1e308]", "features.income.scale", "two increasing"),
+        (
+            "[100]",
+            '[100]\ndirection = "decrease"',
+            "actions.earn.arguments",
+            r"'direction' is 'decrease', but every amount \(the first is 100\) goes the other way",
+        ),
+        ("[100]", "[100]\nupper = -5", "actions.earn.upper", "'lower' 0 and 'upper' -5 of the act"),
+        (
+            'mode = "add"\narguments = [100]',
+            'mode = "set"\narguments = [100]\nupper = 50',
+            "actions.earn.arguments",
+            r"every argument \(the first is 100\) lies outside of the action's bounds, 0 to 50",
+        ),
+        ("[100]", "[100]\n[goal]\nfavourable = [1, true]", "goal.favourable", "a class twice"),
+        ("[100]", '[100]\n[model]\npath = ""', "model.path", "is empty"),
         ("[features.income]", "max_length = 0\n[features.income]", "max_length", "at least 1"),
         ("[features.income]", "max_length = 1.5\n[features.income]", "max_length", "a whole num"),
         ("[features.income]", "format = 2\n[features.income]", "format", "must be 1 .got 2"),
@@ -229,11 +246,15 @@ def test_a_mistake_is_refused_by_the_path_of_its_key(old, new, path, message):
     with pytest.raises(InvalidProblem, match=message) as refusal:
         problem_from_toml(SMALL.replace(old, new))
     assert str(refusal.value).startswith(path)
+    assert str(refusal.value).count(f"{path}:") <= 1
 
 
 def test_what_is_no_problem_at_all_is_refused(tmp_path):
     with pytest.raises(InvalidProblem, match=r"not TOML: .*line 1"):
         problem_from_toml("features = [!]")
+    for endless in ("a = " + "[" * 5_000, "a = 1" + "0" * 5_000):
+        with pytest.raises(InvalidProblem, match="not TOML"):
+            problem_from_toml(endless)
     with pytest.raises(InvalidProblem, match=r"features must be a table \(got 3 that is a int\)"):
         problem_from_toml("features = 3")
     with pytest.raises(InvalidProblem, match="features is missing"):

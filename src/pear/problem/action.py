@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
@@ -111,6 +112,7 @@ def check_action(space: FeatureSpace, action: Action) -> None:
     _check_direction(where, action, feature)
     _check_range(where, action.lower, action.upper, feature)
     _check_arguments(where, action, feature)
+    _check_reach(where, action, feature)
     for requirement in action.requires:
         _check_requirement(where, space, requirement)
     _check_phrase(where, action.phrase)
@@ -177,6 +179,36 @@ def _check_arguments(where: str, action: Action, feature: Feature) -> None:
         raise at_key(
             "arguments", f"{where} lists an argument twice (got {plain(twice)!r}); remove one"
         )
+
+
+def _check_reach(where: str, action: Action, feature: Feature) -> None:
+    """Refuse an action that no person could ever use, whatever they start from."""
+    if not feature.is_number:
+        return
+    low = max((b for b in (feature.lower, action.lower) if b is not None), default=-math.inf)
+    high = min((b for b in (feature.upper, action.upper) if b is not None), default=math.inf)
+    if low > high:
+        key = "upper" if action.upper is not None and action.upper < low else "lower"
+        raise at_key(
+            key,
+            f"{where}: 'lower' {low:g} and 'upper' {high:g} of the action and of '{feature.name}' "
+            "leave no value between them; correct one of them",
+        )
+    first, numbers = plain(action.arguments[0]), [float(x) for x in action.arguments]
+    if action.mode == "set" and not any(low <= number <= high for number in numbers):
+        raise at_key(
+            "arguments",
+            f"{where}: every argument (the first is {first!r}) lies outside of the action's "
+            f"bounds, {low:g} to {high:g}; correct the arguments or the bounds",
+        )
+    if action.mode == "add" and action.direction != "any":
+        sign = 1 if action.direction == "increase" else -1
+        if all(sign * number < 0 for number in numbers):
+            raise at_key(
+                "arguments",
+                f"{where}: 'direction' is {action.direction!r}, but every amount (the first is "
+                f"{first!r}) goes the other way; correct the amounts or the direction",
+            )
 
 
 def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement) -> None:

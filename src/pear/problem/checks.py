@@ -23,8 +23,15 @@ def is_number(value: Any) -> bool:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value is a number other than NaN and the infinities."""
-    return is_number(value) and math.isfinite(value)
+    """Whether a value is a number that a 64-bit float can hold, neither NaN nor infinite.
+
+    >>> is_finite(3), is_finite(float("nan")), is_finite(10**400)
+    (True, False, False)
+    """
+    try:
+        return is_number(value) and math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def is_whole(value: Any) -> bool:

@@ -147,6 +147,7 @@ class Feature:
             len(self.scale) != 2
             or not all(is_finite(end) for end in self.scale)
             or not self.scale[0] < self.scale[1]
+            or not is_finite(self.scale[1] - self.scale[0])
         ):
             raise self._refusal(
                 "scale", f"must be two increasing numbers (got {list(self.scale)!r})"

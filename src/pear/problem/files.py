@@ -107,7 +107,7 @@ def problem_from_toml(text: str) -> Problem:
     """
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of a number or a list without end, too
         raise InvalidProblem(f"the problem is not TOML: {error}; correct it there") from None
     data = schema.checked_table(data, schema.PROBLEM_KEYS)
     features = []
@@ -133,6 +133,7 @@ def problem_from_toml(text: str) -> Problem:
         if ("prior" in data)
         else ""
     )
+    archetypes = tuple(_archetypes(costs, data.get("archetypes", [])))
     with _located():
         return Problem(
             space,
@@ -140,7 +141,7 @@ def problem_from_toml(text: str) -> Problem:
             costs,
             goal,
             weight_range=weights.get("ranges", {}),
-            archetypes=tuple(_archetypes(costs, data.get("archetypes", []))),
+            archetypes=archetypes,
             model=_model(data),
             prior=prior,
             **settings,
@@ -216,6 +217,8 @@ def _model(data: dict[str, Any]) -> str:
             "keep one"
         )
     [(key, place)] = content.items()
+    if not place:
+        raise InvalidProblem(f"model.{key} is empty (got {place!r}); name the model or remove it")
     if (key == "url") != place.startswith(("http://", "https://")):
         raise InvalidProblem(
             f"model.{key} must be {'an http(s) address' if key == 'url' else 'a file'} "

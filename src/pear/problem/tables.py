@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,14 +33,11 @@ def read_table(path: str | os.PathLike[str], space: FeatureSpace | None = None) 
         if not texts_only:
             table = pd.read_parquet(file)
         else:
-            table = pd.read_csv(
-                file,
-                dtype=str,
-                keep_default_na=False,
-                na_filter=False,
-                skipinitialspace=True,
-                sep="\t" if ".tsv" in file.suffixes else ",",
-            )
+            table = _read_texts(file)
+    except UnicodeDecodeError as error:
+        raise InvalidData(
+            f"'{file}' cannot be read as a table: {error}; save it as UTF-8"
+        ) from None
     except Exception as error:  # pandas and pyarrow raise many kinds, some of them bare
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidData(f"'{file}' cannot be read as a table: {first}") from None
@@ -51,6 +50,36 @@ def read_table(path: str | os.PathLike[str], space: FeatureSpace | None = None) 
     for name in table.columns:
         feature = space[name] if space is not None and name in space.names else None
         table[name] = _typed(table[name], feature, texts_only=texts_only)
+    return table
+
+
+def _read_texts(file: Path) -> pd.DataFrame:
+    """A text file with every value as it stands; columns are parted by commas, tabs or ``;``.
+
+    The header is read as a row: pandas would rename a column that comes twice, silently.
+    """
+    settings: dict[str, Any] = {
+        "dtype": str,
+        "header": None,
+        "keep_default_na": False,
+        "na_filter": False,
+        "skipinitialspace": True,
+        "encoding": "utf-8-sig",
+    }
+    first = pd.read_csv(file, sep="\x1f", nrows=1, quoting=csv.QUOTE_NONE, **settings).iloc[0, 0]
+    separator = max("\t;" if ".tsv" in file.suffixes else ",;\t", key=first.count)
+    rows = pd.read_csv(file, sep=separator, **settings)
+    table = rows.iloc[1:].reset_index(drop=True)
+    names = [str(name).strip() for name in rows.iloc[0]]
+    table.columns = pd.Index(
+        [name or f"Unnamed: {place}" for place, name in enumerate(names)], dtype=object
+    )
+    if separator == ";":
+        # Where ';' parts the columns, a comma stands before the decimals.
+        for place in range(table.shape[1]):
+            column = table.iloc[:, place]
+            if column.str.fullmatch(r"\s*(-?\d+(,\d+)?)?\s*").all():
+                table.isetitem(place, column.str.replace(",", "."))
     return table
 
 
