@@ -150,6 +150,13 @@ QUESTION = Question.from_plans([np.ones((1, 2)), np.ones((3, 2))])
         (CannotDoStep(0, 1), "one of the 1 steps of plan 0"),
         (AboutTheSame(0.0), "'tolerance' must be a positive"),
         (NoneOfThese(1.0, -1.0), "'spread' must be a positive"),
+        (NoneOfThese(float("nan"), 1.0), "'reservation' must be a cost"),
+        (NoneOfThese("much", 1.0), "'reservation' must be a cost"),
+        (AboutTheSame("a lot"), "'tolerance' must be a positive"),
+        (Chosen(True), "one of the 2 plans"),
+        (Chosen(0.5), "one of the 2 plans"),
+        (Chosen("a"), "one of the 2 plans"),
+        (CannotDoStep(1, 1.5), "one of the 3 steps of plan 1"),
     ],
 )
 def test_an_answer_to_another_question_is_refused(answer, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pear.preferences.ensemble import sample_ensemble
+from pear.preferences.ensemble import Clusters, _global_directions, sample_ensemble
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]]) * np.array([[1.0, 10.0], [10.0, 100.0]])
 PRECISION = np.linalg.inv(COVARIANCE)
@@ -58,6 +58,18 @@ def test_global_moves_find_the_weight_of_two_modes():
     walkers = rng.normal(size=(20, 2)) + np.where(np.arange(20) % 2, 6, -6)[:, None] * [1, 0]
     points = sample_ensemble(two, walkers, rng, burn_in=40, steps=200).points
     assert (points[..., 0] < 0).mean() == pytest.approx(0.75, abs=0.08)
+
+
+def test_lines_between_clusters_are_as_tight_as_the_reference_says():
+    # Karamanis and Beutler, algorithm 4: twice the difference of one point of each cluster,
+    # drawn with 0.001 of its covariance; within a cluster twice the scale times a full draw.
+    clusters = Clusters(np.array([[0.0], [100.0]]), np.full((2, 1, 1), 3.0))
+    lines = _global_directions(clusters, 40_000, 0.5, np.random.default_rng(0))[:, 0]
+    between = np.abs(lines[np.abs(lines) > 100])
+    assert between.mean() == pytest.approx(2 * 100, rel=1e-3)
+    assert between.std() == pytest.approx(2 * np.sqrt(2 * 0.001) * 3, rel=0.03)
+    assert len(between) / len(lines) == pytest.approx(0.5, abs=0.01)
+    assert lines[np.abs(lines) < 100].std() == pytest.approx(2 * 0.5 * 3, rel=0.03)
 
 
 def test_the_same_seed_gives_the_same_chain():

@@ -17,8 +17,9 @@ from pear.preferences import (
     ParticlePosterior,
     Question,
     UnknownTemperature,
+    particles,
 )
-from pear.preferences.particles import _allocation
+from pear.preferences.particles import _allocation, _reweighted
 
 from .people import choice, importance_reference, random_question
 
@@ -238,3 +239,25 @@ def test_a_question_about_other_weights_is_refused():
         begin(Noiseless()).update(other, Chosen(0), np.random.default_rng(0))
     with pytest.raises(ConversationError, match="one of the 2 plans"):
         begin(Noiseless()).update(FIRST_OR_SECOND, Chosen(2), np.random.default_rng(0))
+
+
+def test_a_particle_that_is_out_stays_out_however_well_it_explains_an_answer():
+    # Among the particles an earlier answer ruled out are those nearest to a tie.
+    [gone, *left] = _reweighted(np.array([0.0, 0.5, 0.5]), np.array([0.0, -2000.0, -2001.0]))
+    assert gone == 0.0
+    assert left == pytest.approx([1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))])
+
+
+def test_where_the_way_to_an_answer_is_cut_short_the_rest_is_taken_at_once(monkeypatch):
+    monkeypatch.setattr(particles, "MAX_BRIDGES", 1)
+    prior = GaussianMixturePrior([[5.0, 5.0]], [[1.0, 1.0]], background_weight=0.0)
+    question = Question.from_plans([[[1.0, 0.0]], [[0.0, 0.2]]])
+    response, answered = Logistic(3.0), [(question, Chosen(0))]
+    rng = np.random.default_rng(0)
+    after = ParticlePosterior.start(prior, response, rng).update(question, Chosen(0), rng)
+    assert after.bridges == 1
+    mean, deviation, _, size = importance_reference(
+        prior, answered, response, 1_000_000, np.random.default_rng(1)
+    )
+    assert size > 50
+    assert (np.abs(after.mean() - mean) < 0.5 * deviation).all()

@@ -112,6 +112,14 @@ def test_fit_keeps_correlations():
     assert np.allclose(fitted.covariances[0], covariance, rtol=0.1)
 
 
+def test_the_density_of_a_narrow_component_far_away_keeps_its_digits():
+    prior = GaussianMixturePrior([[0.0], [100.0]], np.full((2, 1), 1e-14), background_weight=0.0)
+    # One standard deviation from the second mean; 100.0000001 - 100 is itself rounded.
+    [value] = prior.log_density(np.array([[100.0 + 1e-7]]))
+    exact = np.log(0.5) - 0.5 * np.log(2 * np.pi * 1e-14) - 0.5
+    assert value == pytest.approx(exact, abs=1e-5)
+
+
 def test_fit_of_the_same_population_and_seed_is_the_same():
     population = np.random.default_rng(0).normal(size=(50, 3))
     fits = [GaussianMixturePrior.fit(population, 2, np.random.default_rng(5)) for _ in range(2)]

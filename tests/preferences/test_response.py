@@ -114,12 +114,17 @@ def test_per_sample_temperatures_survive_json():
     assert np.exp(read.log_probabilities(costs))[1, 0] == pytest.approx(1 / (1 + np.exp(-2)))
 
 
+def test_a_model_with_settings_it_does_not_have_is_refused():
+    with pytest.raises(InvalidSetting, match=r"'logistic' cannot be read.*heat"):
+        response_from_dict({"model": "logistic", "heat": 1.0})
+
+
 def test_an_unknown_model_is_refused_with_the_known_ones():
     with pytest.raises(InvalidSetting, match=r"logistic, noiseless.*got 'psychic'"):
         response_from_dict({"model": "psychic"})
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf"), "hot"])
 def test_a_temperature_that_is_not_positive_is_refused_with_a_remedy(temperature):
     with pytest.raises(InvalidSetting, match="Noiseless"):
         Logistic(temperature)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pear.errors import ConversationError, InvalidSetting
 from pear.preferences.response import Costs, ResponseModel
+from pear.problem.checks import is_finite, is_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ class Chosen:
     plan: int
 
     def check(self, question: Question) -> None:
-        if not 0 <= self.plan < question.n_plans:
+        if not _is_place(self.plan, question.n_plans):
             raise ConversationError(
                 f"'plan' must be one of the {question.n_plans} plans on offer, counted from 0 "
                 f"(got {self.plan!r})"
@@ -154,7 +155,7 @@ class AboutTheSame:
     tolerance: float | None = None
 
     def check(self, question: Question) -> None:
-        if self.tolerance is not None and not 0 < self.tolerance < np.inf:
+        if self.tolerance is not None and not (is_finite(self.tolerance) and self.tolerance > 0):
             raise InvalidSetting(
                 f"'tolerance' must be a positive difference of costs (got {self.tolerance!r}); "
                 "leave it out for a tenth of the expected cost"
@@ -190,7 +191,12 @@ class NoneOfThese:
     spread: float | None = None
 
     def check(self, question: Question) -> None:
-        if self.spread is not None and not 0 < self.spread < np.inf:
+        if self.reservation is not None and not is_finite(self.reservation):
+            raise InvalidSetting(
+                f"'reservation' must be a cost (got {self.reservation!r}); leave it out to have "
+                "it follow from what is known"
+            )
+        if self.spread is not None and not (is_finite(self.spread) and self.spread > 0):
             raise InvalidSetting(
                 f"'spread' must be a positive number (got {self.spread!r}); leave it out to "
                 "have it follow from what is known"
@@ -226,7 +232,7 @@ class CannotDoStep:
 
     def check(self, question: Question) -> None:
         Chosen(self.plan).check(question)
-        if not 0 <= self.step < question.lengths[self.plan]:
+        if not _is_place(self.step, question.lengths[self.plan]):
             raise ConversationError(
                 f"'step' must be one of the {question.lengths[self.plan]} steps of plan "
                 f"{self.plan}, counted from 0 (got {self.step!r})"
@@ -237,6 +243,10 @@ class CannotDoStep:
 
     def log_likelihood(self, costs: Costs, response: ResponseModel) -> NDArray[np.float64]:
         return np.zeros(costs.shape[:-1])
+
+
+def _is_place(number: Any, count: int) -> bool:
+    return is_whole(number) and 0 <= number < count
 
 
 Answer = Chosen | AboutTheSame | NoneOfThese | CannotDoStep

@@ -24,7 +24,7 @@ LogDensity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 MAX_EXPANSIONS = 100
 MAX_CONTRACTIONS = 100
 TIGHT = 0.001
-"""Standard deviation of a cluster's point in a global move, as a multiple of the cluster's."""
+"""Covariance of a cluster's point in a global move, as a share of the cluster's."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,8 @@ def _global_directions(
     noise = rng.standard_normal((2, count, width))
     near = np.einsum("nij,nj->ni", clusters.factors[first], noise[0])
     far = np.einsum("nij,nj->ni", clusters.factors[second], noise[1])
-    between = clusters.means[first] - clusters.means[second] + TIGHT * (near - far)
+    between = clusters.means[first] - clusters.means[second]
+    between += np.sqrt(TIGHT) * (near - far)
     within = scale * near
     return np.asarray(2 * np.where((first == second)[:, None], within, between))
 

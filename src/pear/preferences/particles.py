@@ -240,13 +240,16 @@ class ParticlePosterior:
         question, answer = self.evidence.answered[-1]
         hard = isinstance(answer, Chosen) and isinstance(self.response, Noiseless)
         state, relaxed = self, Relaxation(0.0, np.inf if hard else None)
-        for _ in range(MAX_BRIDGES):
+        for made in range(MAX_BRIDGES + 1):
             costs = question.costs(state.samples)
             full = answer.log_likelihood(costs, state.sample_response())
             rest = full if hard else (1 - relaxed.exponent) * full
             weights = _reweighted(state.weights, rest)
-            if effective_sample_size(weights) >= REJUVENATE_AT / 2 * self.n_particles:
+            enough = effective_sample_size(weights) >= REJUVENATE_AT / 2 * self.n_particles
+            if enough or (made == MAX_BRIDGES and not hard):
                 return state._rejuvenated(weights, rng)
+            if made == MAX_BRIDGES:
+                break
             if hard:
                 assert isinstance(answer, Chosen)
                 excess = violation(costs, answer.plan)
@@ -259,7 +262,7 @@ class ParticlePosterior:
                 weights = _reweighted(state.weights, step * full)
             state = state._rejuvenated(weights, rng, relaxed)
             state = replace(state, bridges=state.bridges + 1)
-        return None if hard else state._rejuvenated(weights, rng)
+        return None
 
     def _with_noise(
         self, evidence: Evidence, costs: NDArray[np.float64], rng: np.random.Generator
@@ -281,10 +284,12 @@ def _reweighted(
     weights: NDArray[np.float64], log_likelihood: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Weights times likelihood, summing to 1; all zero where nothing is left."""
-    largest = log_likelihood[weights > 0].max()
+    # A particle that is out stays out, however well it explains this one answer.
+    value = np.where(weights > 0, log_likelihood, -np.inf)
+    largest = value.max()
     if not np.isfinite(largest):
         return np.zeros_like(weights)
-    product = weights * np.exp(log_likelihood - largest)
+    product = weights * np.exp(value - largest)
     return np.asarray(product / product.sum())
 
 

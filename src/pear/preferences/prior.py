@@ -176,16 +176,15 @@ class GaussianMixturePrior:
     def log_component_densities(self, samples: Samples) -> NDArray[np.float64]:
         """Log of share times density of every component at every sample, shape ``(n, c)``."""
         constant = 0.5 * self.n_weights * np.log(2 * np.pi)
+        squares = np.empty((len(samples), self.n_components))
         if self.factors.ndim == 2:
-            # |(x - m) / s|^2, multiplied out so that all components are two matrix products.
-            precision = self.factors**-2
-            moved = samples - self.centres[0]
-            centres = self.centres - self.centres[0]
-            squares = moved**2 @ precision.T - 2 * moved @ (centres * precision).T
-            squares += (centres**2 * precision).sum(axis=1)
+            # The square is not multiplied out: far from a narrow component no digit would stay.
+            for first in range(0, len(samples), 256):
+                block = slice(first, first + 256)
+                whitened = (samples[block, None] - self.centres) / self.factors
+                squares[block] = np.einsum("ncp,ncp->nc", whitened, whitened)
             log_volumes = np.log(self.factors).sum(axis=1)
         else:
-            squares = np.empty((len(samples), self.n_components))
             for own, centre, factor in zip(squares.T, self.centres, self.factors, strict=True):
                 whitened = np.linalg.solve(factor, (samples - centre).T)
                 own[:] = np.einsum("pn,pn->n", whitened, whitened)

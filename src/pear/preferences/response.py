@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
+from pear.problem.checks import is_finite
 
 Costs = NDArray[np.float64]
 """Costs of k plans under n weight samples, shape ``(n, k)`` or with leading axes."""
@@ -103,7 +104,7 @@ class UnknownTemperature:
 
     def __post_init__(self) -> None:
         _require_temperature(self.median, "median")
-        if not 0 < self.spread < np.inf:
+        if not (is_finite(self.spread) and self.spread > 0):
             raise InvalidSetting(
                 f"'spread' must be a positive number (got {self.spread!r}); use "
                 "Logistic(temperature) when the temperature is known"
@@ -170,7 +171,10 @@ def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
             f"'model' must be one of {', '.join(sorted(models))} (got {name!r}); "
             "store response models with their to_dict()"
         )
-    model: ResponseModel = models[name](**settings)
+    try:
+        model: ResponseModel = models[name](**settings)
+    except TypeError as error:
+        raise InvalidSetting(f"the response model '{name}' cannot be read: {error}") from None
     return model
 
 
@@ -190,7 +194,7 @@ def _log_first(
 
 
 def _require_temperature(value: float, name: str = "temperature") -> None:
-    if not 0 < value < np.inf:
+    if not (is_finite(value) and value > 0):
         raise InvalidSetting(
             f"'{name}' must be a positive number (got {value!r}); "
             "use Noiseless() for a person who never errs"
