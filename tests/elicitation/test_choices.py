@@ -66,8 +66,7 @@ def test_a_plan_adds_less_to_a_larger_set(costs, data):
     new = data.draw(st.sampled_from([plan for plan in plans if plan not in large]))
     gain_small = normalised(costs, [*small, new]) - normalised(costs, list(small))
     gain_large = normalised(costs, [*large, new]) - normalised(costs, list(large))
-    if small:
-        assert gain_large <= gain_small + 1e-9
+    assert gain_large <= gain_small + 1e-9
 
 
 @given(pools, st.integers(1, 4))
@@ -75,6 +74,16 @@ def test_greedy_reaches_its_guarantee(costs, k):
     greedy = greedy_choice_set(costs, uniform(costs), k)
     best = exhaustive_choice_set(costs, uniform(costs), k)
     assert normalised(costs, greedy) >= (1 - np.exp(-1)) * normalised(costs, best) - 1e-9
+
+
+@given(pools, st.data())
+def test_a_choice_set_keeps_what_is_in_it_and_takes_the_rest_from_where_it_may(costs, data):
+    plans = list(range(costs.shape[1]))
+    among = data.draw(st.lists(st.sampled_from(plans), unique=True))
+    chosen = greedy_choice_set(costs, uniform(costs), 3, (plans[-1],), among)
+    assert chosen[0] == plans[-1]
+    assert set(chosen[1:]) <= set(among) - {plans[-1]}
+    assert len(chosen) == min(3, 1 + len(set(among) - {plans[-1]}))
 
 
 @given(pools)

@@ -42,12 +42,20 @@ class View:
     survey: Any = None
 
     def confidence(self, plan: Plan, problem: Problem) -> float:
-        """Share of the draws for which the plan is within 5% of the best plan known."""
-        if not plan.success or not len(self.pool):
+        """Probability that the plan is within 5% of the best plan known.
+
+        By the draws, of which half a one counts for and against: that all of a few draws
+        agree is no certainty. 0 for a plan whose cost is not known step by step, 1 where
+        nothing needs to change.
+        """
+        if plan.success and not plan.steps:
+            return 1.0
+        if not plan.success or not plan.moves or not len(self.pool):
             return 0.0
         costs = costs_under(step_features(problem, self.state, plan), self.draws, self.pool.floor)
         best = np.minimum(self.pool.costs(self.draws).min(axis=1), costs)
-        return float((costs <= np.maximum(WITHIN * best, best + 1e-9)).mean())
+        within = costs <= best + np.maximum((WITHIN - 1) * np.abs(best), 1e-9)
+        return float((within.sum() + 0.5) / (len(within) + 1))
 
 
 def start_posterior(
@@ -57,7 +65,9 @@ def start_posterior(
     if settings.posterior == "slices":
         from pear.preferences import EnsembleSlicePosterior
 
-        return EnsembleSlicePosterior.start(prior, settings.response, rng)
+        return EnsembleSlicePosterior.start(
+            prior, settings.response, rng, estimate=settings.estimate
+        )
     return ParticlePosterior.start(prior, settings.response, rng, n_particles=settings.n_particles)
 
 
@@ -78,10 +88,11 @@ def view_of(
         samples = posterior.draw(JUDGES, rng)
         weights = np.full(JUDGES, 1.0 / JUDGES)
     mean = posterior.mean()
-    plans, survey = candidate_plans(planner, state, draws, mean, settings, limits, rng, survey)
+    rounds, survey = candidate_plans(planner, state, draws, mean, settings, limits, rng, survey)
+    plans = [plan for offered in rounds for plan in offered]
     known = {plan.moves for plan in plans}
     plans += [
-        _rebuilt(planner, state, moves, mean, limits)
+        rebuilt(planner, state, moves, mean, limits)
         for moves in shown
         if moves not in known and _legal(planner.problem, state, moves, limits)
     ]
@@ -91,20 +102,14 @@ def view_of(
         return View(state, pool, draws, -1, (), 0.0, survey)
     best = int(np.argmin(np.round(weights @ costs, 9)))
     askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
-    chosen = tuple(askable[i] for i in greedy_choice_set(costs[:, askable], weights, settings.k))
+    chosen: tuple[int, ...] = ()
+    for offered in rounds if settings.pool == "mean" else ():
+        moves = {plan.moves for plan in offered}
+        among = [i for i in askable if pool.plans[i].moves in moves]
+        size = min(len(chosen) + 1, settings.k)
+        chosen = greedy_choice_set(costs, weights, size, chosen, among)
+    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
     return View(state, pool, draws, best, chosen, expected_gain(costs, weights, chosen), survey)
-
-
-def stranger_draws(posterior: Posterior, n: int, rng: np.random.Generator) -> Floats:
-    """Samples of a person unlike anyone before, ``(n, p)``, given the answers.
-
-    They are improbable and therefore rare among the posterior's draws; without plans for
-    them in the pool, no question could tell that this person is one.
-    """
-    weights = np.where(posterior.components == posterior.prior.background, posterior.weights, 0.0)
-    if posterior.prior.background is None or not weights.sum() > 0:
-        return np.zeros((0, posterior.samples.shape[1]))
-    return posterior.samples[rng.choice(len(weights), size=n, p=weights / weights.sum())]
 
 
 def candidate_plans(
@@ -116,40 +121,31 @@ def candidate_plans(
     limits: Limits,
     rng: np.random.Generator,
     survey: Any = None,
-) -> tuple[list[Plan], Any]:
+) -> tuple[list[list[Plan]], Any]:
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
     An exact planner goes on from its survey of the state; the first survey may take its
     whole budget, later ones ``pool_rows``. With the mean, candidates are generated anew for
-    each of the k places (algorithm 2); a planner without randomness then offers few, and the
-    draws fill up.
+    each of the k places, which is filled from its own (algorithm 2); a planner without
+    randomness then offers few, and the optima of the draws come last and fill up.
     """
     if isinstance(planner, ExactPlanner) and settings.pool == "samples":
         if survey is None:
             survey = Survey()
         else:
             planner = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
-        return planner.surveyed_candidates(state, draws, len(draws), survey, limits)
-    return _fresh_plans(planner, state, draws, mean, settings, limits, rng), None
+        plans, survey = planner.surveyed_candidates(state, draws, len(draws), survey, limits)
+        return [plans], survey
 
+    def generated(samples: Floats) -> list[Plan]:
+        return planner.candidates(state, samples, len(draws), limits=limits, rng=rng)
 
-def _fresh_plans(
-    planner: Planner,
-    state: Floats,
-    draws: Floats,
-    mean: Floats,
-    settings: Settings,
-    limits: Limits,
-    rng: np.random.Generator,
-) -> list[Plan]:
     if settings.pool == "samples":
-        return planner.candidates(state, draws, len(draws), limits=limits, rng=rng)
-    plans: list[Plan] = []
-    for _ in range(settings.k):
-        plans += planner.candidates(state, mean[None], len(draws), limits=limits, rng=rng)
-    if len({plan.moves for plan in plans}) < settings.k:
-        plans += planner.candidates(state, draws, len(draws), limits=limits, rng=rng)
-    return plans
+        return [generated(draws)], None
+    rounds = [generated(mean[None]) for _ in range(settings.k)]
+    if len({plan.moves for plans in rounds for plan in plans}) < settings.k:
+        rounds.append(generated(draws))
+    return rounds, None
 
 
 def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limits) -> bool:
@@ -163,9 +159,10 @@ def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limi
     return True
 
 
-def _rebuilt(
+def rebuilt(
     planner: Planner, state: Floats, moves: tuple[int, ...], weights: Floats, limits: Limits
 ) -> Plan:
+    """The plan of moves shown earlier, priced by these weights."""
     certificate = Certificate("heuristic")
     return plan_from_moves(
         planner, state, moves, weights, certificate, limits=limits, method="shown before"

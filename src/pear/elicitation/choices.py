@@ -10,6 +10,7 @@ every cost and f of nothing 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
@@ -48,10 +49,15 @@ def expected_utility_of_selection(
 
 
 def greedy_choice_set(
-    costs: Floats, weights: Floats, k: int, included: tuple[int, ...] = ()
+    costs: Floats,
+    weights: Floats,
+    k: int,
+    included: tuple[int, ...] = (),
+    among: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
     """Columns of a choice set of at most k plans by greedy maximisation of EUS, noiseless.
 
+    ``included`` columns are in it already; the others come from ``among``, or from all.
     Plans that add nothing are still added, so that a question has k plans where the pool
     has; ties go to the plan that comes first in the pool.
     """
@@ -59,11 +65,16 @@ def greedy_choice_set(
         raise InvalidSetting(f"'k' must be at least 1 (got {k!r})")
     chosen = list(included)
     best = costs[:, chosen].min(axis=1) if chosen else np.full(len(costs), np.inf)
-    while len(chosen) < min(k, costs.shape[1]):
-        expected = weights @ np.minimum(best[:, None], costs)
-        expected[chosen] = np.inf
+    allowed = np.ones(costs.shape[1], dtype=bool)
+    if among is not None:
+        allowed[:] = False
+        allowed[list(among)] = True
+    allowed[chosen] = False
+    while len(chosen) < k and allowed.any():
+        expected = np.where(allowed, weights @ np.minimum(best[:, None], costs), np.inf)
         column = int(np.argmin(np.round(expected, 9)))
         chosen.append(column)
+        allowed[column] = False
         best = np.minimum(best, costs[:, column])
     return tuple(chosen)
 

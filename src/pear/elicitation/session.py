@@ -13,17 +13,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.elicitation.belief import View, start_posterior, view_of
+from pear.elicitation.belief import View, rebuilt, start_posterior, view_of
 from pear.elicitation.differences import differences
-from pear.elicitation.settings import Settings
-from pear.elicitation.stored import check_stored, prior_fingerprint
-from pear.elicitation.turns import ChoiceSet, Recommendation, read_choice
+from pear.elicitation.settings import Settings, changed
+from pear.elicitation.stored import (
+    FORMAT,
+    check_person,
+    check_seed,
+    check_stored,
+    prior_fingerprint,
+)
+from pear.elicitation.turns import (
+    ChoiceSet,
+    Recommendation,
+    fewer_limits,
+    more_limits,
+    read_choice,
+)
 from pear.errors import ConversationError
 from pear.planning.planner import Planner
 from pear.preferences import (
@@ -35,6 +46,7 @@ from pear.preferences import (
     default_prior,
 )
 from pear.problem import NO_LIMITS, Limits, Plan
+from pear.problem.checks import is_whole
 from pear.problem.features import Value
 
 Floats = NDArray[np.float64]
@@ -73,20 +85,18 @@ class Session:
     ) -> None:
         self.planner = planner
         self.prior = prior or default_prior(planner.problem)
-        self.settings = replace(settings or Settings(), **changes)
-        self.seed = int(seed)
-        self.start: Floats = (
-            planner.problem.state(person)
-            if isinstance(person, Mapping)
-            else np.array(person, float)
-        )
+        self.settings = changed(settings or Settings(), changes)
+        self.seed = check_seed(seed)
+        self.start: Floats = check_person(planner.problem, person)
         self.first_limits = limits
+        self._check_limits(limits)
         self.events: tuple[dict[str, Any], ...] = ()
-        self._posteriors: list[Posterior] = [
-            start_posterior(self.prior, self.settings, self._rng(0))
+        planner.problem.costs.check_weights(self.prior.mean())
+        # Invariant: entry i is what i answers lead to, and the survey of the start by then.
+        self._beliefs: list[tuple[Posterior, Any]] = [
+            (start_posterior(self.prior, self.settings, self._rng(0)), None)
         ]
-        self._views: dict[str, View] = {}
-        self._surveys: list[Any] = [None]
+        self._views: dict[bytes, View] = {}
 
     # What a person can say
 
@@ -95,7 +105,7 @@ class Session:
         if self.finished or self.n_answers >= self.settings.max_questions:
             return None
         view = self._view()
-        if len(view.chosen) < 2 or view.gain < max(self.settings.min_gain, 1e-9):
+        if not self._worth_asking(view):
             return None
         plans = tuple(view.pool.plans[column] for column in view.chosen)
         space = self.planner.problem.space
@@ -110,7 +120,7 @@ class Session:
         event = {
             "kind": "answer",
             "answer": answer_to_dict(answer),
-            "state": self._state().tolist(),
+            "state": self.question_state.tolist(),
             "plans": [list(plan.moves) for plan in question.plans],
         }
         self._append(event)
@@ -123,16 +133,7 @@ class Session:
         value: tuple[str, Value] | None = None,
     ) -> None:
         """ "I can't do this": a hard limit from now on, never a preference."""
-        limits = self.limits
-        if feature is not None:
-            self.planner.problem.space.index(feature)
-            limits = limits.without_features(feature)
-        if action is not None:
-            limits = limits.without_actions(action)
-        if value is not None:
-            known = self.planner.problem.space[value[0]]
-            limits = limits.without_value(known.name, known.value(known.code(value[1])))
-        self.planner.problem.actions.allowed(self.start[None], limits)
+        limits = more_limits(self.planner.problem, self.limits, feature, action, value)
         if limits == self.limits:
             raise ConversationError(
                 "nothing new was excluded; name a feature, an action or a value"
@@ -147,14 +148,7 @@ class Session:
         value: tuple[str, Value] | None = None,
     ) -> None:
         """Lift a limit again."""
-        limits = replace(
-            self.limits,
-            features=tuple(name for name in self.limits.features if name != feature),
-            actions=tuple(name for name in self.limits.actions if name != action),
-            values=tuple(
-                pair for pair in self.limits.values if value is None or pair != tuple(value)
-            ),
-        )
+        limits = fewer_limits(self.planner.problem, self.limits, feature, action, value)
         if limits == self.limits:
             raise ConversationError("there is no such limit to lift")
         self.set_limits(limits)
@@ -167,10 +161,8 @@ class Session:
         """Take back the last thing said."""
         if not self.events:
             raise ConversationError("there is nothing to take back")
-        last, self.events = self.events[-1], self.events[:-1]
-        if last["kind"] == "answer":
-            self._posteriors.pop()
-            self._surveys.pop()
+        self.events = self.events[:-1]
+        del self._beliefs[self.n_answers + 1 :]
         self._views.clear()
 
     def accept(self, choice: int | None = None) -> Plan:
@@ -178,10 +170,16 @@ class Session:
         question = self.ask() if choice is not None else None
         if choice is None:
             plan = self.recommend().plan
-        elif question is None or not 0 <= choice < len(question.plans):
+        elif question is None or not is_whole(choice) or not 0 <= choice < len(question.plans):
             raise ConversationError(f"there is no plan {choice!r} in an open question to accept")
+        elif not np.array_equal(self.question_state, self.start):
+            raise ConversationError(
+                "the open question is about plans from a later state; accept the best plan so far"
+            )
         else:
             plan = question.plans[choice]
+        if not plan.success:
+            raise ConversationError("there is no plan to accept; lift a limit or end without one")
         self._append({"kind": "accept", "moves": list(plan.moves)})
         return plan
 
@@ -197,7 +195,7 @@ class Session:
 
     @property
     def n_answers(self) -> int:
-        return len(self._posteriors) - 1
+        return sum(event["kind"] == "answer" for event in self.events)
 
     @property
     def finished(self) -> bool:
@@ -205,14 +203,26 @@ class Session:
         return any(event["kind"] == "accept" for event in self.events)
 
     @property
+    def accepted(self) -> Plan | None:
+        """The plan the person accepted; None while the conversation goes on."""
+        for event in self.events:
+            if event["kind"] == "accept":
+                best, moves = self.recommend().plan, tuple(event["moves"])
+                if not moves or best.moves == moves:
+                    return best
+                weights = self.posterior.mean()
+                return rebuilt(self.planner, self.start, moves, weights, self.limits)
+        return None
+
+    @property
     def question_state(self) -> Floats:
         """The state ``(d,)`` the open question starts from."""
-        return self._state()
+        return self._view().state if self.settings.advance else self.start
 
     @property
     def posterior(self) -> Posterior:
         """What is believed about the person's weights."""
-        return self._posteriors[-1]
+        return self._beliefs[self.n_answers][0]
 
     def best(self) -> Plan | None:
         """The plan of the pool with the least expected cost; None where no plan was found."""
@@ -231,13 +241,18 @@ class Session:
     def recommend(self) -> Recommendation:
         """The plan of least expected cost by what the person told us, with its certificate."""
         view = self._view(at_start=True)
+        # Algorithm 1 ends with the plan for the mean weight, ours with that of least mean cost.
+        weights = self.posterior.mean() if self.settings.pool == "mean" else view.draws
         plan = self.planner.plan(
-            self.start, view.draws, limits=self.limits, rng=self._rng(self.n_answers, 4)
+            self.start, weights, limits=self.limits, rng=self._rng(self.n_answers, 4)
         )
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
         sure = view.confidence(plan, self.planner.problem)
         return Recommendation(plan, sure, self._questions_left(view.gain), view.gain)
+
+    def _worth_asking(self, view: View) -> bool:
+        return len(view.chosen) >= 2 and view.gain >= max(self.settings.min_gain, 1e-9)
 
     def _questions_left(self, gain: float) -> int:
         """Questions until the gain is below the threshold if each divides it by k."""
@@ -252,6 +267,7 @@ class Session:
     def to_dict(self) -> dict[str, Any]:
         """Everything the conversation is, as plain data."""
         return {
+            "format": FORMAT,
             "seed": self.seed,
             "settings": self.settings.to_dict(),
             "problem_fingerprint": self.planner.problem.fingerprint,
@@ -301,37 +317,54 @@ class Session:
     def _append(self, event: dict[str, Any]) -> None:
         if self.finished:
             raise ConversationError("the conversation has ended; undo first to go on")
+        if event["kind"] == "limits":
+            self._check_limits(Limits.from_dict(event["limits"]))
         if event["kind"] == "answer":
-            question = self._question(event)
-            self._surveys.append(self._view(at_start=not self.settings.advance).survey)
-            rng = self._rng(self.n_answers, 1)
+            number, survey = self.n_answers, self._beliefs[self.n_answers][1]
+            # A survey is of one state: what was asked elsewhere says nothing about the start.
+            if np.array_equal(event["state"], self.start):
+                survey = self._view(at_start=True).survey
             answer = answer_from_dict(event["answer"])
-            self._posteriors.append(self.posterior.update(question, answer, rng))
+            posterior = self.posterior.update(self._question(event), answer, self._rng(number, 1))
+            self._beliefs[number + 1 :] = [(posterior, survey)]
         self.events = (*self.events, event)
         self._views.clear()
+
+    def _check_limits(self, limits: Limits) -> None:
+        self.planner.problem.actions.allowed(self.start[None], limits)
 
     def _question(self, event: Mapping[str, Any]) -> Question:
         problem, state = self.planner.problem, np.array(event["state"], float)
         plans = [problem.costs.sequence_features(state, problem.actions, m) for m in event["plans"]]
         return Question.from_plans(plans, problem.costs.floor)
 
-    def _state(self) -> Floats:
-        """Where the next question is asked from: the start, or the paper's advanced state."""
-        state = self.start
-        if not self.settings.advance:
-            return state
-        problem = self.planner.problem
-        for event in self.events:
+    def _advanced(self) -> Floats:
+        """The paper's state: after the first step of the last plan chosen.
+
+        It starts anew where that reaches the goal, and when the person's limits change: a
+        step taken before might be one they rule out.
+        """
+        actions = self.planner.problem.actions
+        for event in reversed(self.events):
+            if event["kind"] == "limits":
+                break
             if event["kind"] == "answer" and event["answer"]["kind"] == "chosen":
                 first = event["plans"][event["answer"]["plan"]][0]
-                state = problem.actions.apply(np.array([event["state"]]), np.array([first]))[0]
-                if self.planner.black_box.favourable(state[None], self.limits)[0]:
-                    state = self.start
-        return state
+                state = actions.apply(np.array([event["state"]], float), np.array([first]))[0]
+                reached = self.planner.black_box.favourable(state[None], self.limits)[0]
+                return self.start if reached else state
+        return self.start
 
     def _view(self, at_start: bool = False) -> View:
-        state = self.start if at_start else self._state()
-        key = state.tobytes().hex()
+        """The view at the start, or that of the next question: where the conversation has
+        advanced to while something is worth asking there, else at the start again."""
+        if at_start or not self.settings.advance:
+            return self._view_from(self.start)
+        view = self._view_from(self._advanced())
+        return view if self._worth_asking(view) else self._view_from(self.start)
+
+    def _view_from(self, state: Floats) -> View:
+        key, at_start = state.tobytes(), np.array_equal(state, self.start)
         if key not in self._views:
             self._views[key] = view_of(
                 self.planner,
@@ -341,7 +374,7 @@ class Session:
                 self.limits,
                 self._shown(state),
                 self._rng(self.n_answers, 2),
-                survey=self._surveys[-1] if np.array_equal(state, self.start) else None,
+                survey=self._beliefs[self.n_answers][1] if at_start else None,
             )
         return self._views[key]
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pear.errors import InvalidSetting
-from pear.preferences import Logistic, ResponseModel, response_from_dict
+from pear.preferences import (
+    Logistic,
+    Noiseless,
+    ResponseModel,
+    UnknownTemperature,
+    response_from_dict,
+)
+from pear.problem.checks import is_number, is_whole, plain
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,8 @@ class Settings:
     asks the next question from the state after the first step of the chosen plan, as the
     paper does. ``pool`` is ``samples`` (the optimum of each posterior sample) or ``mean``
     (regenerated with the mean weight inside the greedy loop, paper, algorithm 2).
+    ``estimate`` is the mean weight of the slices: over all samples (``mean``) or, as in the
+    paper, over the quarter with the highest posterior density (``best_quarter``).
     """
 
     k: int = 2
@@ -33,6 +42,7 @@ class Settings:
     n_particles: int = 2000
     advance: bool = False
     pool: Literal["samples", "mean"] = "samples"
+    estimate: Literal["mean", "best_quarter"] = "mean"
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -42,22 +52,32 @@ class Settings:
             ("pool_rows", 1),
             ("n_particles", 10),
         ):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
+            if not is_whole(getattr(self, name)) or getattr(self, name) < least:
                 raise InvalidSetting(
                     f"'{name}' must be a whole number of at least {least} "
                     f"(got {getattr(self, name)!r})"
                 )
-        if not self.min_gain >= 0:
+        if not is_number(self.min_gain) or not self.min_gain >= 0:
             raise InvalidSetting(f"'min_gain' must be 0 or more (got {self.min_gain!r})")
-        for name, known in (("posterior", ("particles", "slices")), ("pool", ("samples", "mean"))):
+        if not isinstance(self.response, Logistic | Noiseless | UnknownTemperature):
+            raise InvalidSetting(
+                "'response' must be Noiseless(), Logistic(temperature) or UnknownTemperature() "
+                f"(got {self.response!r})"
+            )
+        for name, known in (
+            ("posterior", ("particles", "slices")),
+            ("pool", ("samples", "mean")),
+            ("estimate", ("mean", "best_quarter")),
+            ("advance", (False, True)),
+        ):
             if getattr(self, name) not in known:
                 raise InvalidSetting(
-                    f"'{name}' must be {' or '.join(known)} (got {getattr(self, name)!r})"
+                    f"'{name}' must be {' or '.join(map(str, known))} (got {getattr(self, name)!r})"
                 )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        data = {key: getattr(self, key) for key in self.__dataclass_fields__ if key != "response"}
+        data = {key: plain(getattr(self, key)) for key in self.__dataclass_fields__}
         return {**data, "response": self.response.to_dict()}
 
     @classmethod
@@ -65,7 +85,15 @@ class Settings:
         """The settings stored by :meth:`to_dict`."""
         content = dict(data)
         response = response_from_dict(content.pop("response"))
-        try:
-            return cls(response=response, **content)
-        except TypeError as error:
-            raise InvalidSetting(f"the conversation's settings cannot be read: {error}") from None
+        return changed(cls(response=response), content)
+
+
+def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with some of them changed; a name that is none is refused."""
+    unknown = [name for name in changes if name not in Settings.__dataclass_fields__]
+    if unknown:
+        raise InvalidSetting(
+            f"a conversation has no setting '{unknown[0]}'; "
+            f"it has {', '.join(Settings.__dataclass_fields__)}"
+        )
+    return replace(settings, **changes)

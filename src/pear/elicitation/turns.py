@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from pear.errors import ConversationError
 from pear.preferences import AboutTheSame, Answer, Chosen, NoneOfThese
-from pear.problem import Plan
+from pear.problem import Limits, Plan, Problem
+from pear.problem.checks import is_whole
+from pear.problem.features import Value
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,50 @@ class Recommendation:
     gain: float
 
 
+def more_limits(
+    problem: Problem,
+    limits: Limits,
+    feature: str | None,
+    action: str | None,
+    value: tuple[str, Value] | None,
+) -> Limits:
+    """The limits, and what a person says they cannot do besides."""
+    if feature is not None:
+        problem.space.index(feature)
+        limits = limits.without_features(feature)
+    if action is not None:
+        limits = limits.without_actions(action)
+    return limits if value is None else limits.without_value(*_known(problem, value))
+
+
+def fewer_limits(
+    problem: Problem,
+    limits: Limits,
+    feature: str | None,
+    action: str | None,
+    value: tuple[str, Value] | None,
+) -> Limits:
+    """The limits without those that a person lifts again."""
+    lifted = None if value is None else _known(problem, value)
+    return replace(
+        limits,
+        features=tuple(name for name in limits.features if name != feature),
+        actions=tuple(name for name in limits.actions if name != action),
+        values=tuple(pair for pair in limits.values if pair != lifted),
+    )
+
+
+def _known(problem: Problem, value: tuple[str, Value]) -> tuple[str, Value]:
+    """A feature and its value as the problem writes it."""
+    feature = problem.space[value[0]]
+    return feature.name, feature.value(feature.code(value[1]))
+
+
 def read_choice(choice: Any, n_plans: int) -> Answer:
     """The answer a person gave: a plan's place from 0, ``same`` or ``none``."""
-    if choice == "same":
-        return AboutTheSame()
-    if choice == "none":
-        return NoneOfThese()
-    if (
-        isinstance(choice, (int, np.integer))
-        and not isinstance(choice, bool)
-        and 0 <= choice < n_plans
-    ):
+    if isinstance(choice, str) and choice in ("same", "none"):
+        return AboutTheSame() if choice == "same" else NoneOfThese()
+    if is_whole(choice) and 0 <= choice < n_plans:
         return Chosen(int(choice))
     raise ConversationError(
         f"an answer must be a plan from 0 to {n_plans - 1}, 'same' or 'none' (got {choice!r})"
