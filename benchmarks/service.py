@@ -149,8 +149,8 @@ def refused_people(n: int) -> list[dict[str, Any]]:
 
 def engine_alone(records: list[dict[str, Any]]) -> list[float]:
     """Seconds from answer to question of the engine by itself."""
-    from pear.service.engine import make_engine
     from pear.service.settings import Settings
+    from pear.service.sources import make_engine
 
     engine = make_engine(Settings(demo=True))
     seconds = []

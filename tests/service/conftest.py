@@ -14,10 +14,10 @@ from tests.service.helpers import KEY, PROBLEM, Talk, running
 from pear.problem.files import write_problem
 from pear.service.app import create_app
 from pear.service.database import Database
-from pear.service.engine import make_engine
 from pear.service.searchers import OneThread
 from pear.service.service import make_service
 from pear.service.settings import Settings
+from pear.service.sources import make_engine
 from pear.service.tables import metadata
 
 

@@ -21,7 +21,7 @@ CHECKS = (
     response_schema_conformance,
 )
 BOUNDED = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     database=None,

@@ -65,6 +65,7 @@ def command(
     settings = Settings(
         problem=str(problem) if problem else "",
         model=model or _own_model(problem),
+        prior=_own_prior(problem),
         demo=demo,
         database=address or _demo_database(),
         base_url=base_url,
@@ -108,7 +109,7 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
 def _check(settings: Any) -> None:
     """Say what is wrong with problem, model or database now, in one line, not later."""
     from pear.service.database import Database
-    from pear.service.engine import problem_of
+    from pear.service.sources import problem_of
 
     problem = problem_of(settings)
     if settings.model:
@@ -127,6 +128,18 @@ def _own_model(problem: Path | None) -> str:
     from pear.problem.files import model_location, read_problem
 
     return str(model_location(read_problem(problem), problem) or "")
+
+
+def _own_prior(problem: Path | None) -> str:
+    """The prior that the problem file itself names, once it can be read."""
+    if problem is None:
+        return ""
+    from pear.portfolio.sources import read_prior
+    from pear.problem.files import prior_location, read_problem
+
+    stated = read_problem(problem)
+    read_prior(stated, problem, None)
+    return prior_location(stated, problem) or ""
 
 
 def _demo_database() -> str:

@@ -195,7 +195,7 @@ async def people(request: Request) -> dict[str, dict[str, Any]]:
     service = service_of(request)
     if not service.settings.demo:
         raise ServiceError(404, "There are example people in the demonstration only.")
-    from pear.service.engine import example_people
+    from pear.service.sources import example_people
 
     return await run_in_threadpool(example_people, service.settings)
 

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 import pear
 from pear.errors import PearError, WorkerFailed
-from pear.service import api, api_lender, logs, pages, pages_lender
+from pear.service import api, api_lender, logs, pages, pages_actions, pages_errors, pages_lender
 from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, from_pear_error
 from pear.service.middleware import Around
 from pear.service.searchers import Busy
@@ -62,6 +62,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.include_router(api.router)
     app.include_router(api_lender.router)
     app.include_router(pages.router, include_in_schema=False)
+    app.include_router(pages_actions.router, include_in_schema=False)
     app.include_router(pages_lender.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
     _add_probes(app, service)
@@ -116,8 +117,8 @@ def _add_probes(app: FastAPI, service: Service) -> None:
 def answer_error(request: Request, error: ServiceError) -> Response:
     """The one shape of errors: a page for browsers, ``application/problem+json`` otherwise."""
     request_id = request.state.request_id
-    if pages.wants_page(request):
-        return pages.error_page(request, error)
+    if pages_errors.wants_page(request):
+        return pages_errors.error_page(request, error)
     return JSONResponse(
         error.details(request_id),
         error.status,

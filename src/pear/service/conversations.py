@@ -217,7 +217,9 @@ class Conversations:
 def _check_answer(view: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     question = view.get("question")
     if view.get("stage") != "question" or question is None:
-        raise ConversationError("no question is open; read the conversation to see where it is")
+        raise Conflict(
+            "no question is open any more; nothing was changed: read the conversation again"
+        )
     if content["question"] != question["number"]:
         raise Conflict(
             f"question {content['question']} is not the open one, which is {question['number']}; "

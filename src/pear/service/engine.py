@@ -21,7 +21,7 @@ from pear.elicitation import ChoiceSet, Session
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import ConversationError, PearError
 from pear.planning.exact import ExactPlanner
-from pear.preferences import default_prior
+from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import Plan, Problem
 from pear.service.limits import add_limit, as_limits, check_limit
 from pear.service.settings import Settings
@@ -37,10 +37,16 @@ DRAWS = 32
 class Engine:
     """Works out questions and plans. Plain data in, plain data out."""
 
-    def __init__(self, problem: Problem, black_box: BlackBox, settings: Settings) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        black_box: BlackBox,
+        settings: Settings,
+        prior: GaussianMixturePrior | None = None,
+    ) -> None:
         self.problem, self.black_box = problem, black_box
         self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
-        self.prior = default_prior(problem)
+        self.prior = prior or default_prior(problem)
         self.settings = SessionSettings(k=settings.choices, max_questions=settings.max_questions)
         self._most = settings.cached_sessions
         self._sessions: OrderedDict[str, tuple[str, Session]] = OrderedDict()
@@ -335,35 +341,3 @@ def _still_possible(problem: Problem, state: Snapshot) -> list[Any]:
         except PearError:
             continue
     return kept
-
-
-def problem_of(settings: Settings) -> Problem:
-    """The problem that is served."""
-    if settings.problem:
-        from pear.problem.files import read_problem
-
-        return read_problem(settings.problem)
-    from pear.datasets.loan_book import loan_book_problem
-
-    return loan_book_problem()
-
-
-def make_engine(settings: Settings) -> Engine:
-    """The engine of a service, with its model loaded."""
-    problem = problem_of(settings)
-    if settings.model:
-        from pear.decision.adapters import load_model
-
-        return Engine(problem, load_model(settings.model, problem), settings)
-    from pear.datasets.loan_book import loan_book_classifier
-
-    return Engine(problem, loan_book_classifier(problem), settings)
-
-
-def example_people(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Invented refused people for the demonstration; none for another problem."""
-    if settings.problem:
-        return {}
-    from pear.datasets.loan_book import loan_book_people
-
-    return {name: dict(record) for name, record in loan_book_people().items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, RedirectResponse
 
 from pear.service.api import service_of
-from pear.service.engine import example_people
 from pear.service.errors import ServiceError
 from pear.service.forms import cookie_subject, form_of, sealed
 from pear.service.present import points
@@ -19,7 +17,8 @@ from pear.service.receipt import receipt_of
 from pear.service.records import check_record, from_form
 from pear.service.rendering import day, entries, facts, new_nonce, page, picture
 from pear.service.service import Service, stranger
-from pear.service.store import Conflict, Conversation
+from pear.service.sources import example_people
+from pear.service.store import Conversation
 
 router = APIRouter()
 
@@ -181,99 +180,19 @@ async def previous(request: Request, token: str, number: int) -> Response:
     return page("previous.html", service.texts, **common, answer=answers[number - 1])
 
 
-async def _change(
-    request: Request, token: str, kind: str, content: Mapping[str, Any], said: str = ""
-) -> Response:
-    service = service_of(request)
-    form = await form_of(service, request, token)
-    try:
-        conversation = await service.conversations.act(
-            token, kind, content, key=form.get("key") or None
-        )
-        request.state.facts = {"conversation": conversation.id}
-    except Conflict:
-        said = "conflict"
-    return RedirectResponse(f"/c/{token}/now" + (f"?said={said}" if said else ""), 303)
-
-
-async def _form(request: Request, token: str) -> dict[str, str]:
-    service = service_of(request)
-    await service.link(request, token)
-    return await form_of(service, request, token)
-
-
-@router.post("/c/{token}/answer")
-async def answer(request: Request, token: str) -> Response:
-    """Answer the open question."""
-    form = await _form(request, token)
-    choice: int | str = form.get("choice", "")
-    if choice not in ("same", "none"):
-        choice = _number(form, "choice")
-    content = {"question": _number(form, "question"), "choice": choice}
-    return await _change(request, token, "answer", content)
-
-
-@router.post("/c/{token}/undo")
-async def undo(request: Request, token: str) -> Response:
-    """Take back the last answer, or all from an earlier one on."""
-    form = await _form(request, token)
-    content = {"kept": _number(form, "kept")} if "kept" in form else {}
-    return await _change(request, token, "undo", content, "undone")
-
-
-@router.post("/c/{token}/limit")
-async def limit(request: Request, token: str) -> Response:
-    """ "I can't do this step"."""
-    form = await _form(request, token)
-    try:
-        content = json.loads(form.get("limit", ""))
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise ServiceError(422, "The form does not say which limit to set.")
-    return await _change(request, token, "limit", content, "limit")
-
-
-@router.post("/c/{token}/lift")
-async def lift(request: Request, token: str) -> Response:
-    """Take a limit back."""
-    form = await _form(request, token)
-    return await _change(request, token, "lift", {"id": form.get("id", "")}, "lifted")
-
-
-@router.post("/c/{token}/accept")
-async def accept(request: Request, token: str) -> Response:
-    """Use the best plan so far."""
-    await _form(request, token)
-    return await _change(request, token, "accept", {})
-
-
-@router.post("/c/{token}/resume")
-async def resume(request: Request, token: str) -> Response:
-    """Go on with questions."""
-    await _form(request, token)
-    return await _change(request, token, "resume", {})
-
-
-@router.post("/c/{token}/done")
-async def done(request: Request, token: str) -> Response:
-    """ "I have done this step"."""
-    form = await _form(request, token)
-    return await _change(request, token, "done", {"steps": _number(form, "steps")}, "checked")
-
-
 @router.get("/c/{token}/data")
 async def data(request: Request, token: str) -> Response:
     """The person's data, to correct or bring up to date."""
     service = service_of(request)
     await service.link(request, token)
     conversation = await service.conversations.open(token)
-    return _data(request, token, conversation.record, [])
+    return data_page(request, token, conversation.record, [])
 
 
-def _data(
+def data_page(
     request: Request, token: str, values: Mapping[str, Any], wrong: list[tuple[str, str]]
 ) -> Response:
+    """The form with a person's data, and what is wrong with them."""
     service = service_of(request)
     fields = entries(service.problem, service.texts, values, wrong)
     return page(
@@ -284,18 +203,6 @@ def _data(
         entries=fields,
         wrong=[_summary(entry) for entry in fields if entry["error"]],
     )
-
-
-@router.post("/c/{token}/data")
-async def change_data(request: Request, token: str) -> Response:
-    """ "My data changed": the plan is made again from there."""
-    form = await _form(request, token)
-    service = service_of(request)
-    record = from_form(service.problem, form)
-    _clean, wrong = check_record(service.problem, record)
-    if wrong:
-        return _data(request, token, form, wrong)
-    return await _change(request, token, "record", {"record": record}, "updated")
 
 
 @router.get("/c/{token}/receipt")
@@ -361,51 +268,3 @@ async def delete_page(request: Request, token: str) -> Response:
     await service.link(request, token)
     await service.conversations.open(token)
     return page("delete.html", service.texts, **_common(service, request, token), done=False)
-
-
-@router.post("/c/{token}/delete")
-async def delete(request: Request, token: str) -> Response:
-    """Delete everything in the conversation."""
-    await _form(request, token)
-    service = service_of(request)
-    await service.conversations.delete(await service.conversations.open(token))
-    return page("delete.html", service.texts, demo=service.settings.demo, done=True)
-
-
-def _number(form: Mapping[str, str], name: str) -> int:
-    text = form.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise ServiceError(422, f"The form's '{name}' must be a whole number.")
-    return int(text)
-
-
-def wants_page(request: Request) -> bool:
-    """Whether an error is to be shown as a page: to browsers, outside the API."""
-    if request.url.path.startswith("/api/"):
-        return False
-    return "text/html" in request.headers.get("accept", "")
-
-
-def error_page(request: Request, error: ServiceError) -> Response:
-    """An error as a page, in words that say what to do."""
-    service = service_of(request)
-    texts = service.texts
-    if error.status == 401:
-        return RedirectResponse("/lender", 303)
-    name = str(error.status) if f"error.title_{error.status}" in texts else "other"
-    seconds = (error.headers or {}).get("Retry-After", "5")
-    token = str(request.path_params.get("token", ""))
-    response = page(
-        "error.html",
-        texts,
-        status=error.status,
-        demo=service.settings.demo,
-        title=texts(f"error.title_{name}"),
-        words=texts(f"error.text_{name}", seconds=seconds),
-        errors=error.errors,
-        again=f"/c/{token}/now" if token and error.status not in (404, 410) else "/",
-        number=request.state.request_id,
-    )
-    for header, value in (error.headers or {}).items():
-        response.headers[header] = value
-    return response

@@ -14,7 +14,6 @@ from pear.problem import Problem
 from pear.service.catalogue import Catalogue, catalogue
 from pear.service.conversations import Conversations
 from pear.service.database import Database
-from pear.service.engine import make_engine, problem_of
 from pear.service.errors import ServiceError, retry_later
 from pear.service.keys import Key, Keys
 from pear.service.metrics import Metrics
@@ -22,6 +21,7 @@ from pear.service.present import Presenter
 from pear.service.searchers import OneThread, Processes, Searchers
 from pear.service.security import FormTokens, RateLimit
 from pear.service.settings import Settings
+from pear.service.sources import make_engine, problem_of
 from pear.service.store import Store
 
 

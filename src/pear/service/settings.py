@@ -17,9 +17,10 @@ ENVIRONMENT = "PEAR_SERVICE"
 class Settings:
     """Everything an operator decides. Times are seconds unless the name says days.
 
-    ``problem`` and ``model`` are a problem file and a model file or endpoint; with ``demo``
-    both may be empty and the built-in loan book is opened. ``searchers`` is the number of
-    search processes per web process; 0 searches in a thread, for tests.
+    ``problem`` and ``model`` are a problem file and a model file or endpoint, ``prior`` a file
+    of ``pear fit-prior``; with ``demo`` all may be empty and the loan book is opened.
+    ``searchers`` is the number of search processes per web process; 0 searches in a thread,
+    for tests.
 
     >>> Settings(demo=True).expiry_days
     30
@@ -27,6 +28,7 @@ class Settings:
 
     problem: str = ""
     model: str = ""
+    prior: str = ""
     demo: bool = False
     database: str = "sqlite:///pear.db"
     base_url: str = ""
