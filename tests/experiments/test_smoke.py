@@ -1,0 +1,111 @@
+"""The smoke run: every experiment leaves rows, tables and figures, and says what made them."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pear.cli.bench import NAMES
+from pear.experiments.profiles import PROFILES
+from pear.experiments.suite import EXPERIMENTS, read_rows, run_suite
+from pear.experiments.tasks import COLUMNS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def rows(smoke: Path) -> pd.DataFrame:
+    return read_rows(smoke)
+
+
+def test_the_command_names_every_experiment():
+    assert tuple(EXPERIMENTS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_leaves_tidy_rows(smoke, name):
+    table = pd.read_parquet(smoke / "data" / f"{name}.parquet")
+    assert set(COLUMNS) <= set(table.columns)
+    assert len(table) > 0
+
+
+def test_every_method_of_the_profile_was_run(rows):
+    assert set(rows["method"]) == set(PROFILES["smoke"].methods)
+
+
+def test_no_plan_on_the_grid_with_single_changes_beats_the_optimum(rows):
+    keys = ["classifier", "users", "user"]
+    best = rows[rows["method"] == "exact-true"].set_index(keys)["cost"]
+    asked = rows[rows["method"].str.startswith("pear-exact") | (rows["method"] == "exact-mean")]
+    assert len(asked) > 50
+    optimum = best.reindex(pd.MultiIndex.from_frame(asked[keys])).to_numpy()
+    assert (asked["cost"].to_numpy() >= optimum - 1e-6).all()
+
+
+def test_before_the_first_question_the_plan_is_for_the_prior_mean(rows):
+    first = rows[(rows["k"] > 0) & (rows["questions"] == 0) & rows["success"]]
+    assert len(first) > 10
+    assert (first["cost"] == first["cost_for_mean"]).all()
+
+
+def test_failures_have_no_cost_and_successes_have_one(rows):
+    assert rows.loc[~rows["success"], ["cost", "length"]].isna().all().all()
+    assert rows.loc[rows["success"], ["cost", "length"]].notna().all().all()
+    assert (rows["success"]).any()
+    assert (~rows["success"]).any()
+
+
+def test_corrupted_graphs_change_plans_but_costs_stay_those_of_the_full_graph(rows):
+    asked = rows[(rows["method"] == "pear-exact-l") & (rows["classifier"] == "network")]
+    asked = asked[(asked["k"] == 2) & (asked["run"] == 0)]
+    best = rows[(rows["method"] == "exact-true") & (rows["classifier"] == "network")]
+    whole = asked[asked["corruption"] == 0].set_index(["user", "questions"])["cost"]
+    gone = asked[asked["corruption"] == 1].set_index(["user", "questions"])["cost"]
+    assert (whole != gone.reindex(whole.index)).any()
+    floor = best.set_index("user")["cost"].reindex(gone.index.get_level_values("user"))
+    assert (gone.to_numpy() >= floor.to_numpy() - 1e-6).all()
+
+
+@pytest.mark.parametrize("name", ["competitors", "corruption", "xpear"])
+def test_every_table_has_the_exact_rows(smoke, name):
+    text = (smoke / "tables" / f"{name}-loan_book-network-all.md").read_text()
+    assert "| PEAR (exact), L" in text
+    assert "95% over users" in text
+
+
+def test_tables_come_as_markdown_and_latex_with_their_stamp(smoke):
+    tables = sorted((smoke / "tables").glob("*.md"))
+    assert len(tables) > 8
+    for table in tables:
+        latex = table.with_suffix(".tex").read_text()
+        assert r"\bottomrule" in latex
+        for text in (table.read_text(), latex):
+            assert "profile smoke" in text
+            assert "run seeds 0 to 1" in text
+            assert re.search(r"numpy \d", text)
+            assert re.search(r"\d{4}-\d\d-\d\d", text)
+
+
+@pytest.mark.parametrize("name", ["regret", "cost-length", "score-length", "graph-loan_book"])
+def test_figures_come_as_svg_and_png(smoke, name):
+    assert (smoke / "figures" / f"{name}.svg").read_text().startswith("<?xml")
+    assert (smoke / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_shows_its_figures_and_names_the_protocol(smoke):
+    text = (smoke / "results.md").read_text()
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert len(shown) >= 4
+    assert all((smoke / place).is_file() for place in shown)
+    assert "What a run reseeds" in text
+    assert "count 1 for the final STOP action" in text
+    assert "not retrained" in text
+    assert "Unfinished" not in text
+
+
+def test_a_finished_run_is_not_run_again(smoke, monkeypatch):
+    written = {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()}
+    monkeypatch.setattr("pear.experiments.methods.exact_planner", None)
+    run_suite(("competitors", "graphs"), PROFILES["smoke"], smoke, workers=1)
+    assert {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()} == written
