@@ -38,7 +38,8 @@ from pear.problem import Plan, Problem
 
 Figures = dict[str, float]
 HEADER = (
-    f"{'':28}{'people':>7}{'cost':>9}{'valid':>7}{'proven':>8}{'rows':>9}{'ms':>8}{'p95 ms':>9}"
+    f"{'':28}{'people':>7}{'cost':>9}{'valid':>7}{'proven':>8}{'rows':>9}"
+    f"{'ms':>8}{'p95 ms':>9}{'cpu ms':>8}{'p95':>9}"
 )
 
 
