@@ -100,6 +100,7 @@ PROFILES = {
         users=60,
         runs=2,
         corruption_runs=2,
+        chunk=10,
         not_shallow=LEARNED,
     ),
     "full": Profile(
