@@ -225,6 +225,9 @@ def quality_against_rows(
         sims = simulations_for(problem, rows)
         planners: dict[str, Any] = {
             "exact": ExactPlanner(problem, model, max_rows=rows),
+            "exact, two changes per feature": ExactPlanner(
+                problem, model, max_rows=rows, max_changes_per_feature=2
+            ),
             "W-FARE": WFARE(policies["wfare"], model, simulations=sims, max_rows=rows),
             "FARE": FARE(policies["fare"], model, simulations=sims, max_rows=rows),
             "MCTS": TreeSearch(problem, model, simulations=min(sims, 200), max_rows=rows),
@@ -254,7 +257,13 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     matplotlib.use("Agg")
     pyplot = require("matplotlib.pyplot")
     names = {"adult": "Adult", "credit": "GiveMeSomeCredit"}
-    colours = {"exact": "#1b4965", "W-FARE": "#ca3c25", "FARE": "#e0a458", "MCTS": "#7a7a7a"}
+    colours = {
+        "exact": "#1b4965",
+        "exact, two changes per feature": "#62b6cb",
+        "W-FARE": "#ca3c25",
+        "FARE": "#e0a458",
+        "MCTS": "#7a7a7a",
+    }
     data = list(dict.fromkeys(table["data"]))
     figure, axes = pyplot.subplots(2, len(data), figsize=(4.6 * len(data), 5.6), squeeze=False)
     for column, name in enumerate(data):
