@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from pear.optional import require
@@ -26,8 +27,9 @@ class Picture:
     def save(self, folder: Path, stamp: str) -> None:
         """Write SVG and PNG; the stamp stands small below the drawing."""
         folder.mkdir(parents=True, exist_ok=True)
+        wrapped = fill(stamp, int(18 * self.drawing.get_figwidth()))
         text = self.drawing.text(
-            0.5, -0.01, stamp, ha="center", va="top", fontsize=6, color="#444444"
+            0.5, -0.01, wrapped, ha="center", va="top", fontsize=6, color="#444444"
         )
         for ending, settings in (
             ("svg", {"metadata": {"Date": None}}),
@@ -42,11 +44,12 @@ class Picture:
 
 
 def style(number: int) -> dict[str, Any]:
-    """Colour, marker and line of the number-th curve: no two of eight share two of them."""
+    """Colour, marker and line of the number-th curve; no two of sixteen share colour and marker."""
+    again = number // len(COLOURS)
     return {
         "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKERS[number % len(MARKERS)],
-        "linestyle": LINES[number % len(LINES)],
+        "marker": MARKERS[(number + 3 * again) % len(MARKERS)],
+        "linestyle": LINES[(number + again) % len(LINES)],
         "markersize": 4.5,
         "linewidth": 1.4,
     }

@@ -61,7 +61,8 @@ def positions(graph: Any) -> dict[str, tuple[float, float]]:
     for x, layer in enumerate(nx.topological_generations(graph)):
         ordered = sorted(layer)
         for y, name in enumerate(ordered):
-            places[name] = (x + 0.12 * (y % 2), -(y + 0.5) / len(ordered))
+            shift = 0.14 if x % 2 else -0.14
+            places[name] = (x + 0.12 * (y % 2), shift - (y + 0.5) / len(ordered))
     return places
 
 

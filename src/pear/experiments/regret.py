@@ -169,36 +169,46 @@ def _table(dataset: str, curves: pd.DataFrame) -> Table:
 
 def _picture(curves: pd.DataFrame) -> Picture:
     datasets = list(dict.fromkeys(curves["dataset"].tolist())) or [""]
-    drawing, axes = panels(len(datasets), 2, width=5.2)
+    drawing, axes = panels(len(datasets), 3, width=4.0)
     for row, dataset in enumerate(datasets):
         part = curves[curves["dataset"] == dataset]
-        labels = sorted(set(part["label"].tolist()), key=str) if len(part) else []
-        for number, label in enumerate(labels):
-            line = part[part["label"] == label]
-            look = style(number)
-            if str(label).startswith("Published"):
-                look |= {"color": "#777777", "alpha": 0.8}
-            axes[row, 0].plot(line["questions"], line["regret"], label=label, **look)
-            axes[row, 1].plot(line["questions"], line["excess"], **look)
-            if "low" in line and line["low"].notna().any():
-                axes[row, 0].fill_between(
+        for label, line in part.groupby("label", sort=False):
+            noiseless = "NL" in str(label)
+            look = _look(str(label))
+            axis = axes[row, 0 if noiseless else 1]
+            axis.plot(line["questions"], line["regret"], label=_short(str(label)), **look)
+            if "exact" in str(label):
+                axis.fill_between(
                     line["questions"], line["low"], line["high"], color=look["color"], alpha=0.12
                 )
-        axes[row, 0].set_title(f"{dataset_label(str(dataset))}: normalised regret", fontsize=9)
-        axes[row, 1].set_title(
-            f"{dataset_label(str(dataset))}: mean cost above the true optimum, %", fontsize=9
-        )
-        axes[row, 1].set_yscale("symlog", linthresh=1.0)
+            if not noiseless:
+                axes[row, 2].plot(line["questions"], line["excess"], **look)
+        name = dataset_label(str(dataset))
+        axes[row, 0].set_title(f"{name}: normalised regret, noiseless", fontsize=9)
+        axes[row, 1].set_title(f"{name}: normalised regret, logistic", fontsize=9)
+        axes[row, 2].set_title(f"{name}: above the true optimum, %, logistic", fontsize=9)
+        axes[row, 2].set_yscale("symlog", linthresh=1.0)
         for axis in axes[row]:
             axis.set_xlabel("questions", fontsize=8)
+            axis.xaxis.get_major_locator().set_params(integer=True)
         axes[row, 0].legend(fontsize=6.5, frameon=False)
     return Picture(
         "regret",
         "Regret against questions",
         "Curves of normalised regret and of cost above the true optimum, for choice sets of two "
-        "and four plans and both response models; bands are 95% over users.",
+        "(solid) and four plans (dashed) and both response models; bands are 95% over users.",
         drawing,
     )
+
+
+def _short(label: str) -> str:
+    return label.replace(" (NL)", "").replace(" (L)", "").replace(", NL", "").replace(", L", "")
+
+
+def _look(label: str) -> dict[str, Any]:
+    """Colour and marker by system, line by k."""
+    number = 0 if "exact" in label else 7 if label.startswith("Published") else 1
+    return style(number) | {"linestyle": "--" if label.endswith("k = 4") else "-"}
 
 
 EXPERIMENT = Experiment("regret", tasks, report)
