@@ -97,10 +97,22 @@ def test_a_text_among_numbers_is_refused_by_row(tmp_path):
         read_table(tmp_path / "t.csv", space)
 
 
+def test_a_table_from_a_spreadsheet_of_a_comma_country(tmp_path):
+    (tmp_path / "t.csv").write_text("\ufeffname;pay;ok\nA, B;1,5;yes\nC;-2;no\n", encoding="utf-8")
+    assert read_table(tmp_path / "t.csv").to_dict("records") == [
+        {"name": "A, B", "pay": 1.5, "ok": "yes"},
+        {"name": "C", "pay": -2.0, "ok": "no"},
+    ]
+    (tmp_path / "latin.csv").write_bytes("nom,âge\né,1\n".encode("latin-1"))
+    with pytest.raises(InvalidData, match="save it as UTF-8"):
+        read_table(tmp_path / "latin.csv")
+
+
 def test_columns_given_twice_are_refused(tmp_path):
-    (tmp_path / "t.csv").write_text("a,a \n1,2\n")
-    with pytest.raises(InvalidData, match="has the column 'a' twice; rename one"):
-        read_table(tmp_path / "t.csv")
+    for content in ("a,a \n1,2\n", "a,a\n1,2\n", "a,b,a\n1,2,3\n"):
+        (tmp_path / "t.csv").write_text(content)
+        with pytest.raises(InvalidData, match="has the column 'a' twice; rename one"):
+            read_table(tmp_path / "t.csv")
 
 
 def test_rows_that_do_not_fit_are_passed_over_and_the_first_is_named():
@@ -143,7 +155,11 @@ def test_a_draft_guesses_kinds_bounds_and_what_nobody_can_change():
     table = people()
     draft = draft_problem(table, "approved")
     problem, space = draft.problem, draft.problem.space
-    assert draft.left_out == ("customer_id", "note", "nothing")
+    assert draft.left_out == {
+        "customer_id": "names rows",
+        "note": "names rows",
+        "nothing": "empty",
+    }
     kinds = {feature.name: feature.kind for feature in space.features}
     assert kinds == {
         "Age": "integer",
@@ -152,7 +168,7 @@ def test_a_draft_guesses_kinds_bounds_and_what_nobody_can_change():
         "late_payments": "integer",
         "balance": "numeric",
         "job": "categorical",
-        "owner": "boolean",
+        "owner": "categorical",
         "member": "boolean",
         "branch": "categorical",
     }
@@ -168,7 +184,8 @@ def test_a_draft_guesses_kinds_bounds_and_what_nobody_can_change():
     assert grids["reduce_late_payments"] == (-1, -2, -3, -4, -5, -6)
     assert "increase_late_payments" not in grids
     assert grids["change_job"] == ("a", "b", "c")
-    assert grids["change_owner"] == (True, False)
+    assert grids["change_owner"] == ("no", "yes")
+    assert grids["change_member"] == (True, False)
     assert space.encode(table).shape == (200, 9)
 
 
@@ -181,7 +198,9 @@ def test_a_draft_reads_back_and_marks_what_to_review():
     assert before.endswith("# Review: marked immutable and protected because of its name.\n")
     before, _, _ = text.partition("[goal]")
     assert "of the classes approved, refused, approved was taken" in before
-    assert "customer_id, note, nothing" in text.splitlines()[2]
+    assert text.splitlines()[2] == (
+        "# Left out: customer_id (names rows), note (names rows), nothing (empty)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,6 +246,50 @@ def test_values_far_out_do_not_stretch_the_scale():
 def test_a_table_that_gives_no_problem_is_refused(table, target, message):
     with pytest.raises(InvalidData, match=message):
         draft_problem(pd.DataFrame(table), target)
+
+
+def test_a_draft_of_a_table_with_odd_columns():
+    n = 300
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "Unnamed: 0": np.arange(n),
+            "Monthly income (€)": rng.uniform(500, 4_000, n).round(2),
+            "postcode": rng.integers(10_000, 99_999, n),
+            "housing": rng.integers(1, 4, n),
+            "foreign_worker": rng.integers(0, 2, n),
+            "employer": [f"firm {i}" for i in rng.integers(0, 150, n)],
+            "on": rng.choice(["True", "False"], n),
+            "Alter": rng.integers(18, 80, n),
+            "decision": rng.choice(["granted", "declined"], n),
+        }
+    )
+    draft = draft_problem(table, "decision")
+    space, grids = draft.problem.space, {a.name: a for a in draft.problem.actions.actions}
+    assert draft.left_out["Unnamed: 0"] == "names rows"
+    assert draft.left_out["employer"].endswith(" different texts")
+    income = space["Monthly income (€)"]
+    assert (income.words, income.unit) == ("Monthly income", "€")
+    assert space["postcode"].immutable
+    assert not space["postcode"].protected
+    assert "look like codes" in draft.comments["features.postcode"]
+    assert (space["housing"].lower, space["housing"].upper) == (1, 3)
+    assert "only 1, 2, 3 occur" in draft.comments["features.housing"]
+    assert space["foreign_worker"].protected
+    assert space["on"].kind == "boolean"
+    assert (space["Alter"].protected, space["Alter"].upper) == (True, None)
+    assert set(grids) == {
+        "increase_monthly_income", "reduce_monthly_income",
+        "increase_housing", "reduce_housing", "change_on",
+    }  # fmt: skip
+    assert draft.problem.goal.favourable == ("granted",)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e308])
+def test_numbers_no_person_has_are_refused_by_row(value):
+    table = pd.DataFrame({"x": [1.0, 2.0, value, 3.0], "ok": [0, 1, 0, 1]})
+    with pytest.raises(InvalidData, match=r"row 2: 'x' is too large for a number of a person"):
+        draft_problem(table, "ok")
 
 
 def test_round_numbers():
@@ -312,7 +375,7 @@ def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
         {
             "n": pd.array([1, 2, 2, None] * 5, "Int64"),
             "job": ["a", "a", None, "b"] * 5,
-            "owner": ["yes", "yes", None, "no"] * 5,
+            "owner": ["true", "true", None, "false"] * 5,
             "flag": pd.array([True, False, None, False] * 5, "boolean"),
             "same": [4, 4, None, 4] * 5,
             "ok": [0, 1] * 10,
@@ -333,4 +396,4 @@ def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
 def test_a_column_of_many_different_texts_is_left_out():
     names = [f"person {i // 2}" for i in range(300)]
     draft = draft_problem(pd.DataFrame({"who": names, "x": range(300), "ok": [0, 1] * 150}), "ok")
-    assert draft.left_out == ("who",)
+    assert draft.left_out == {"who": "150 different texts"}

@@ -10,7 +10,7 @@ import typer
 
 from pear.errors import InvalidSetting, PearError
 from pear.problem import Problem
-from pear.problem.draft import draft_problem
+from pear.problem.draft import draft_problem, left_out_words
 from pear.problem.files import write_text
 from pear.problem.tables import read_table
 
@@ -38,10 +38,11 @@ def command(
         f"Wrote {output}: {len(problem.space)} features, {len(problem.actions.actions)} actions "
         f"({len(problem.actions)} steps), from {len(table):,} people."
     )
+    typer.echo(f"Taken for the favourable decision: {target} = {problem.goal.favourable[0]}.")
     if fixed:
         typer.echo(f"Taken for things nobody can change: {', '.join(fixed)}.")
     if draft.left_out:
-        typer.echo(f"Left out, since they look like names of rows: {', '.join(draft.left_out)}.")
+        typer.echo(left_out_words(draft.left_out))
     if model is not None:
         _try_model(model, draft.problem)
     typer.echo(f"Read what is marked 'Review' in it, then: pear check {output} --data {data}")

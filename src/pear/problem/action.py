@@ -201,14 +201,22 @@ def _check_reach(where: str, action: Action, feature: Feature) -> None:
             f"{where}: every argument (the first is {first!r}) lies outside of the action's "
             f"bounds, {low:g} to {high:g}; correct the arguments or the bounds",
         )
-    if action.mode == "add" and action.direction != "any":
-        sign = 1 if action.direction == "increase" else -1
-        if all(sign * number < 0 for number in numbers):
-            raise at_key(
-                "arguments",
-                f"{where}: 'direction' is {action.direction!r}, but every amount (the first is "
-                f"{first!r}) goes the other way; correct the amounts or the direction",
-            )
+
+
+def check_amounts(action: Action) -> None:
+    """Refuse amounts that all go against the action's direction.
+
+    Of a file only: whoever builds actions in Python may let the direction pick the amounts.
+    """
+    if action.mode != "add" or action.direction == "any":
+        return
+    sign = 1 if action.direction == "increase" else -1
+    if all(sign * float(amount) < 0 for amount in action.arguments):
+        raise at_key(
+            "arguments",
+            f"action '{action.name}': 'direction' is {action.direction!r}, but every amount (the "
+            f"first is {action.arguments[0]!r}) goes the other way; correct one of the two",
+        )
 
 
 def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ class Draft:
 
     problem: Problem
     comments: dict[str, str]
-    left_out: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that gave no feature, and why."""
 
     def text(self) -> str:
         """The draft as the text of a ``problem.toml`` with its comments."""
@@ -56,14 +57,14 @@ def draft_problem(table: pd.DataFrame, target: str, name: str = "draft", model: 
     favourable, goal_comment = _favourable(table[target], target)
     features: list[Feature] = []
     actions: list[Action] = []
-    left_out: list[str] = []
+    left_out: dict[str, str] = {}
     comments = {"goal": goal_comment}
     for column in table.columns:
         if column == target:
             continue
         drafted = draft_feature(column, table[column])
-        if drafted is None:
-            left_out.append(column)
+        if isinstance(drafted, str):
+            left_out[column] = drafted
             continue
         feature, comment = drafted
         features.append(feature)
@@ -93,16 +94,25 @@ def draft_problem(table: pd.DataFrame, target: str, name: str = "draft", model: 
     comments[""] = _head(len(table), left_out)
     comments["costs"] = "Review: add edges, [parent, child], where one thing makes another harder."
     comments["weights"] = "Review: the range in which most people's weights lie."
-    return Draft(problem, comments, tuple(left_out))
+    return Draft(problem, comments, left_out)
 
 
-def _head(rows: int, left_out: list[str]) -> str:
+def left_out_words(left_out: dict[str, str]) -> str:
+    """Columns that were left out, each with its reason.
+
+    >>> left_out_words({"customer": "names rows", "note": "250 different texts"})
+    'Left out: customer (names rows), note (250 different texts).'
+    """
+    return f"Left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}."
+
+
+def _head(rows: int, left_out: dict[str, str]) -> str:
     lines = [
         f"A first draft from a table of {rows:,} people. Read what is marked 'Review', correct it,",
         "and run 'pear check' on the result.",
     ]
     if left_out:
-        lines.append(f"Left out, since they look like names of rows: {', '.join(left_out)}.")
+        lines.append(left_out_words(left_out))
     return "\n".join(lines)
 
 

@@ -8,28 +8,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pear.errors import InvalidData
 from pear.problem import names
 from pear.problem.feature import LARGEST_WHOLE, Feature
 
 MOST_CATEGORIES = 100
-_TRUTH_TEXTS = ({"yes", "no"}, {"true", "false"})
+FEW_VALUES = 10
+"""Whole numbers of so few different values may be codes; none beyond them is assumed."""
+LARGEST = 1e100
+"""Numbers beyond this are mistakes, or marks for something else."""
 
 
-def draft_feature(name: str, column: pd.Series) -> tuple[Feature, str] | None:
-    """A feature and what to review about it; None for a column that only names rows."""
+def draft_feature(name: str, column: pd.Series) -> tuple[Feature, str] | str:
+    """A feature and what to review about it, or why the column gives none."""
     present = column.dropna()
     if not len(present):
-        return None
-    numbers = _numbers(present)
+        return "empty"
+    numbers = _numbers(name, present)
     distinct = present.nunique()
     whole = numbers is not None and bool((numbers == np.rint(numbers)).all())
-    named = distinct == len(present) > MOST_CATEGORIES // 5
-    if named and (numbers is None or (whole and names.is_identifier(name))):
-        return None
+    if distinct == len(present):
+        identifier = names.is_identifier(name) and (numbers is None or whole)
+        if identifier or (numbers is None and distinct > MOST_CATEGORIES // 5):
+            return "names rows"
     if numbers is None and distinct > MOST_CATEGORIES:
-        return None
+        return f"{distinct:,} different texts"
     notes: list[str] = []
-    settings: dict[str, Any] = {"label": names.label_of(name)}
+    named, unit = names.unit_of(name)
+    settings: dict[str, Any] = {"label": names.label_of(named) if named == name else named}
+    if numbers is not None and not _is_truth(present, numbers):
+        settings["unit"] = unit
     if names.is_immutable(name):
         settings["immutable"] = True
         settings["protected"] = names.is_protected(name)
@@ -38,10 +46,15 @@ def draft_feature(name: str, column: pd.Series) -> tuple[Feature, str] | None:
     elif distinct == 1:
         settings["immutable"] = True
         notes.append("Review: everybody in the table has the same value, so no action changes it.")
+    elif whole and not _is_truth(present, numbers) and names.is_code(name):
+        settings["immutable"] = True
+        notes.append("Review: marked immutable because its numbers look like codes, not amounts.")
     if numbers is None or _is_truth(present, numbers):
         kind_settings: dict[str, Any] = _named_values(present, numbers)
     else:
         kind_settings = _number_settings(numbers, whole, notes)
+        if settings.get("immutable"):
+            kind_settings.pop("upper")  # It would only keep people out.
     if len(present) < len(column):
         share = 1 - len(present) / len(column)
         kind_settings["missing"] = _usual(present, kind_settings)
@@ -49,19 +62,25 @@ def draft_feature(name: str, column: pd.Series) -> tuple[Feature, str] | None:
     return Feature(name, **settings, **kind_settings), "\n".join(notes)
 
 
-def _numbers(present: pd.Series) -> Any:
-    if pd.api.types.is_bool_dtype(present):
-        return present.to_numpy(float)
-    if pd.api.types.is_numeric_dtype(present):
-        numbers = present.to_numpy(float)
-        return numbers if np.isfinite(numbers).all() else None
-    return None
+def _numbers(name: str, present: pd.Series) -> Any:
+    if not pd.api.types.is_numeric_dtype(present):  # Truth values count as numbers here.
+        return None
+    numbers = present.to_numpy(float)
+    beyond = ~(np.abs(numbers) < LARGEST)
+    if beyond.any():
+        row = present.index[np.flatnonzero(beyond)[0]]
+        raise InvalidData(
+            f"row {row}: '{name}' is too large for a number of a person (got "
+            f"{numbers[beyond][0]:g}); correct it, or leave it empty if it is not known"
+        )
+    return numbers
 
 
 def _is_truth(present: pd.Series, numbers: Any) -> bool:
     if numbers is not None:
         return pd.api.types.is_bool_dtype(present) or set(np.unique(numbers)) == {0.0, 1.0}
-    return {str(value).lower() for value in present.unique()} in _TRUTH_TEXTS
+    # Texts such as "yes" stay texts: a model trained on the table knows them as such.
+    return {str(value).lower() for value in present.unique()} == {"true", "false"}
 
 
 def _named_values(present: pd.Series, numbers: Any) -> dict[str, Any]:
@@ -78,6 +97,11 @@ def _number_settings(numbers: Any, whole: bool, notes: list[str]) -> dict[str, A
     settings: dict[str, Any] = {"kind": "integer" if integer else "numeric"}
     settings["lower"] = number(0) if least >= 0 else number(round_out(least, down=True))
     settings["upper"] = number(round_out(most, down=False))
+    values = np.unique(numbers)
+    if integer and 2 < len(values) <= FEW_VALUES:
+        settings["lower"], settings["upper"] = number(least), number(most)
+        shown = ", ".join(f"{value:g}" for value in values)
+        notes.append(f"Review: only {shown} occur; if they are codes, remove what changes them.")
     if low < high and most - least > 10 * (high - low):
         settings["scale"] = (number(math.floor(low)), number(math.ceil(high)))
         notes.append("Review: a few values lie far out; costs see the range of nearly everybody.")
@@ -95,7 +119,7 @@ def _usual(present: pd.Series, settings: dict[str, Any]) -> Any:
     common = present.mode().iloc[0]
     if kind == "categorical":
         return str(common)
-    return str(common).lower() in ("true", "yes", "1", "1.0")
+    return str(common).lower() in ("true", "1", "1.0")
 
 
 def round_out(value: float, *, down: bool) -> float:

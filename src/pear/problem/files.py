@@ -16,6 +16,7 @@ from typing import Any
 
 from pear.errors import InvalidInput, InvalidProblem, InvalidSetting
 from pear.problem import schema
+from pear.problem.action import check_amounts
 from pear.problem.actions import Action, ActionSpace, Requirement
 from pear.problem.checks import is_finite, shown
 from pear.problem.costs import CostGraph
@@ -163,6 +164,7 @@ def _action(space: FeatureSpace, name: str, content: Any) -> Action:
     action = Action(name, **{**content, "arguments": arguments, "requires": tuple(requires)})
     with _located("actions", name):
         ActionSpace(space, (action,))
+        check_amounts(action)
     return action
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 
 _ASKED_ABOUT = """age sex gender race ethnic ethnicity nation national nationality country birth
-    born birthday birthdate dob religion disability marital origin"""
-_HOME = "relationship dependents dependants children family citizen citizenship"
+    born birthday birthdate dob religion disability disabled marital origin foreign foreigner
+    pregnant pregnancy alter geschlecht geburtsjahr geburtsdatum âge sexe naissance edad sexo"""
+_HOME = """relationship dependents dependants children family citizen citizenship immigrant
+    familienstand kinder enfants hijos"""
+_CODES = "code codes zip zipcode postcode postal plz area region district branch"
 _OWED = """debt debts due overdue late delinquent delinquency delinquencies default defaults
     arrears owed liability liabilities bankruptcy bankruptcies utilization utilisation dlqin"""
 _BAD = "refused rejected reject denied bad risk fraud serious recid recidivism churn"
@@ -18,6 +21,7 @@ PROTECTED_WORDS = frozenset(_ASKED_ABOUT.split())
 IMMUTABLE_WORDS = PROTECTED_WORDS | frozenset(_HOME.split())
 DEBT_WORDS = frozenset(_OWED.split())
 BAD_OUTCOME_WORDS = DEBT_WORDS | frozenset(_BAD.split())
+CODE_WORDS = frozenset(_CODES.split())
 IDENTIFIER_WORDS = frozenset({"id", "uuid", "identifier", "number", "no", "index", "key"})
 
 
@@ -62,6 +66,25 @@ def is_identifier(name: str) -> bool:
     """Whether a name sounds like a mere number of a row."""
     words = words_of(name)
     return bool(words) and (words[-1] in IDENTIFIER_WORDS or name.lower().startswith("unnamed"))
+
+
+def is_code(name: str) -> bool:
+    """Whether numbers under a name would be codes of something rather than amounts.
+
+    >>> is_code("zip_code"), is_code("income")
+    (True, False)
+    """
+    return not CODE_WORDS.isdisjoint(words_of(name))
+
+
+def unit_of(name: str) -> tuple[str, str]:
+    """A name without the unit in brackets at its end, and the unit.
+
+    >>> unit_of("Monthly income (€)"), unit_of("rate [%]"), unit_of("income")
+    (('Monthly income', '€'), ('rate', '%'), ('income', ''))
+    """
+    found = re.fullmatch(r"(.*\w)\s*[(\[]\s*([^()\[\]\s]{1,8})\s*[)\]]", name)
+    return (found[1], found[2]) if found else (name, "")
 
 
 def label_of(name: str) -> str:

@@ -69,7 +69,7 @@ def _read_texts(file: Path) -> pd.DataFrame:
     first = pd.read_csv(file, sep="\x1f", nrows=1, quoting=csv.QUOTE_NONE, **settings).iloc[0, 0]
     separator = max("\t;" if ".tsv" in file.suffixes else ",;\t", key=first.count)
     rows = pd.read_csv(file, sep=separator, **settings)
-    table = rows.iloc[1:].reset_index(drop=True)
+    table: pd.DataFrame = rows.iloc[1:].reset_index(drop=True)
     names = [str(name).strip() for name in rows.iloc[0]]
     table.columns = pd.Index(
         [name or f"Unnamed: {place}" for place, name in enumerate(names)], dtype=object
@@ -79,7 +79,7 @@ def _read_texts(file: Path) -> pd.DataFrame:
         for place in range(table.shape[1]):
             column = table.iloc[:, place]
             if column.str.fullmatch(r"\s*(-?\d+(,\d+)?)?\s*").all():
-                table.isetitem(place, column.str.replace(",", "."))
+                table.isetitem(place, column.str.replace(",", ".").to_numpy())
     return table
 
 
