@@ -34,6 +34,9 @@ def command(
     max_length: Annotated[int | None, typer.Option(help="Most changes of a plan.")] = None,
     max_rows: Annotated[int, typer.Option(help="Most rows asked per person.")] = 200_000,
     changes_per_feature: Annotated[int, typer.Option(help="Most changes of one feature.")] = 1,
+    together: Annotated[
+        int, typer.Option(help="People searched in lockstep; more for a model slow to call.")
+    ] = 64,
     chunk: Annotated[int, typer.Option(help="Rows done at a time.")] = 1_000,
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard an unfinished run and an old output.")
@@ -67,7 +70,7 @@ def command(
             output,
             given,
             id_name=id,
-            search=Search(max_length, max_rows, changes_per_feature),
+            search=Search(max_length, max_rows, changes_per_feature, together),
             chunk=chunk,
             workers=workers,
             cluster=cluster,

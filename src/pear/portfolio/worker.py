@@ -41,13 +41,14 @@ Model = BlackBox | ModelPlace
 class Search:
     """How plans are searched: the settings of :class:`ExactPlanner`.
 
-    ``together`` people are searched in lockstep.
+    ``together`` people are searched in lockstep: more of them means fewer and larger calls of
+    the model, for models that are slow to start, and more memory.
     """
 
     max_length: int | None = None
     max_rows: int = 200_000
     max_changes_per_feature: int = 1
-    together: int = 256
+    together: int = 64
 
     def __post_init__(self) -> None:
         if self.together < 1:
