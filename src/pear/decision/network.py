@@ -12,6 +12,9 @@ from pear.problem.features import FeatureSpace, States
 Layers = tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
 """Weights ``(inputs, outputs)`` and bias ``(outputs,)`` of each layer."""
 
+BLOCK = 2_048
+"""Rows worked on at once: what the layers make of them then stays in the processor's cache."""
+
 
 @dataclass(frozen=True)
 class Network:
@@ -28,6 +31,12 @@ class Network:
     layers: Layers
 
     def __call__(self, states: States) -> NDArray[np.float64]:
+        if len(states) <= BLOCK:
+            return self._scores(states)
+        blocks = range(0, len(states), BLOCK)
+        return np.concatenate([self._scores(states[first : first + BLOCK]) for first in blocks])
+
+    def _scores(self, states: States) -> NDArray[np.float64]:
         hidden = self.space.one_hot(states)
         for weights, bias in self.layers[:-1]:
             hidden = np.maximum(hidden @ weights + bias, 0.0)
