@@ -41,6 +41,15 @@ def test_every_command_explains_itself(name):
     assert len(shown.output.strip()) > 100
 
 
+def test_the_help_loads_none_of_the_libraries_the_work_needs():
+    script = "import sys, pear.cli.main; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "pear.cli.check" in loaded
+    assert {"numpy", "pandas", "scipy", "sklearn", "networkx"}.isdisjoint(loaded)
+
+
 def test_the_version_is_the_one_installed():
     finished = subprocess.run(
         [sys.executable, "-m", "pear", "--version"], capture_output=True, text=True, check=True

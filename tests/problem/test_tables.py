@@ -197,7 +197,7 @@ def test_a_draft_reads_back_and_marks_what_to_review():
     before, _, _ = text.partition("[features.gender]")
     assert before.endswith("# Review: marked immutable and protected because of its name.\n")
     before, _, _ = text.partition("[goal]")
-    assert "of the classes approved, refused, approved was taken" in before
+    assert "Review: approved was taken for the favourable one of approved, refused." in before
     assert text.splitlines()[2] == (
         "# Left out: customer_id (names rows), note (names rows), nothing (empty)."
     )

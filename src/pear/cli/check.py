@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from pear.decision import BlackBox
-from pear.errors import InvalidData, InvalidSetting
-from pear.problem import Problem
-from pear.problem.features import States
-from pear.problem.files import model_location, read_problem
-from pear.problem.review import describe_actions, odd_actions
-from pear.problem.tables import fitting_states, read_table
+if TYPE_CHECKING:
+    from pear.decision import BlackBox
+    from pear.problem import Problem
+    from pear.problem.features import States
 
 ROWS_PER_PERSON = 20_000
 """Rows of the model asked at most for each person of the sample."""
@@ -31,6 +27,10 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
+    from pear.errors import InvalidSetting
+    from pear.problem.files import model_location, read_problem
+    from pear.problem.review import describe_actions, odd_actions
+
     if sample < 1:
         raise InvalidSetting(f"'--sample' must be at least 1 (got {sample})")
     problem = read_problem(problem_file)
@@ -58,6 +58,9 @@ def command(
 
 
 def _people(problem: Problem, data: Path) -> States:
+    from pear.errors import InvalidData
+    from pear.problem.tables import fitting_states, read_table
+
     table = read_table(data, problem.space)
     states, rows, message = fitting_states(problem.space, table)
     if not len(rows):
@@ -71,6 +74,8 @@ def _people(problem: Problem, data: Path) -> States:
 
 
 def _decisions(problem: Problem, states: States, place: str, sample: int, seed: int) -> None:
+    import numpy as np
+
     from pear.decision.adapters import load_model
 
     black_box = load_model(place, problem)

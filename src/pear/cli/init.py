@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.errors import InvalidSetting, PearError
-from pear.problem import Problem
-from pear.problem.draft import draft_problem, left_out_words
-from pear.problem.files import write_text
-from pear.problem.tables import read_table
+if TYPE_CHECKING:
+    from pear.problem import Problem
 
 
 def command(
@@ -27,6 +24,11 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a first problem.toml from a table: kinds, bounds, categories, actions to review."""
+    from pear.errors import InvalidSetting
+    from pear.problem.draft import draft_problem, left_out_words
+    from pear.problem.files import write_text
+    from pear.problem.tables import read_table
+
     if output.exists() and not force:
         raise InvalidSetting(f"'{output}' exists already; give another --output, or --force")
     table = read_table(data)
@@ -57,6 +59,7 @@ def _reference(model: str | None, output: Path) -> str:
 
 def _try_model(model: str, problem: Problem) -> None:
     from pear.decision.adapters import load_model
+    from pear.errors import PearError
 
     try:
         load_model(model, problem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -57,9 +56,8 @@ def _options(
 
 
 for _name in COMMANDS:
-    _module = f"pear.cli.{_name.replace('-', '_')}"
-    if importlib.util.find_spec(_module) is not None:
-        app.command(_name)(importlib.import_module(_module).command)
+    _module = importlib.import_module(f"pear.cli.{_name.replace('-', '_')}")
+    app.command(_name)(_module.command)
 
 
 def main() -> None:

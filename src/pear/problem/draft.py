@@ -129,7 +129,7 @@ def _favourable(column: pd.Series, target: str) -> tuple[tuple[Any, ...], str]:
     if good and not names.is_bad_outcome(target):
         guess = good[0]
     shown = ", ".join(str(c) for c in classes)
-    return (guess,), f"Review: of the classes {shown}, {guess} was taken for the favourable one."
+    return (guess,), f"Review: {guess} was taken for the favourable one of {shown}."
 
 
 _GOOD_CLASSES = {"yes", "true", "approved", "accepted", "good", "granted", "y", "paid"}
