@@ -103,4 +103,6 @@ def plan_from_changes(
         method=method,
         problem_fingerprint=problem.fingerprint,
         model_fingerprint=black_box.fingerprint,
+        weights=tuple(map(tuple, np.atleast_2d(weights).tolist())),
+        limits=limits,
     )

@@ -146,7 +146,15 @@ class NeighboursPlanner:
             return plans[0]
         certificate = Certificate("unknown", rows=1, max_length=self._longest(limits))
         return plan_from_changes(
-            self.problem, self.black_box, state, state, (), weights, certificate, method="face"
+            self.problem,
+            self.black_box,
+            state,
+            state,
+            (),
+            weights,
+            certificate,
+            limits=limits,
+            method="face",
         )
 
     def plan_many(

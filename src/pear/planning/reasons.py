@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
+from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.planning.changes import change_costs
 from pear.planning.sequences import NO_MOVE, roll_out
-from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem import Limits, Plan, Problem
 from pear.problem.features import Value
 
 Floats = NDArray[np.float64]
@@ -134,8 +136,8 @@ def explain(
     problem: Problem,
     black_box: BlackBox,
     plan: Plan,
-    weights: Floats,
-    limits: Limits = NO_LIMITS,
+    weights: Floats | None = None,
+    limits: Limits | None = None,
 ) -> Explanation:
     """Reasons for every step of one plan; see :func:`explain_plans`."""
     return explain_plans(problem, black_box, [plan], weights, limits)[0]
@@ -145,28 +147,61 @@ def explain_plans(
     problem: Problem,
     black_box: BlackBox,
     plans: Sequence[Plan],
-    weights: Floats,
-    limits: Limits = NO_LIMITS,
+    weights: Floats | None = None,
+    limits: Limits | None = None,
 ) -> list[Explanation]:
     """Reasons for every step of plans for one person or many, with one call of the black box.
 
     ``weights`` is ``(p,)``, or samples ``(s, p)`` over which floored costs are averaged: the
-    alternatives counted as cheaper are cheaper under them.
+    alternatives counted as cheaper are cheaper under them. Weights and limits left out are
+    those each plan was made with; plans with different limits take one call each.
     """
-    weights = problem.costs.check_weights(weights)
+    for plan in plans:
+        if plan.problem_fingerprint not in ("", problem.fingerprint):
+            raise FingerprintMismatch(
+                f"the plan is of another problem ({plan.problem_fingerprint}, this one is "
+                f"{problem.fingerprint}); give the problem it was made for"
+            )
+        if weights is None and not plan.weights:
+            raise InvalidSetting("'weights' must be given: the plan does not say its own")
+    groups: dict[tuple[Limits, int], list[int]] = {}
+    for number, plan in enumerate(plans):
+        samples = len(plan.weights) if weights is None else 0
+        groups.setdefault((limits or plan.limits, samples), []).append(number)
+    explained: dict[int, Explanation] = {}
+    for (theirs, _), numbers in groups.items():
+        members = [plans[number] for number in numbers]
+        own = [plan.weights for plan in members] if weights is None else [weights]
+        each = np.array([np.atleast_2d(problem.costs.check_weights(one)) for one in own])
+        found = _explain_alike(problem, black_box, members, each, theirs)
+        explained.update(zip(numbers, found, strict=True))
+    return [explained[number] for number in range(len(plans))]
+
+
+def _explain_alike(
+    problem: Problem, black_box: BlackBox, plans: Sequence[Plan], weights: Floats, limits: Limits
+) -> list[Explanation]:
+    """Reasons for plans with the same limits; weights ``(n, s, p)``, or ``(1, s, p)`` for all."""
     starts = problem.space.encode([dict(plan.start) for plan in plans])
     variants = _variants(problem, plans)
     rows = _moves(plans, variants)
     owners = np.array([variant.plan for variant in variants], np.intp)
+    each = weights if len(weights) == 1 else weights[owners]
     rollout = roll_out(problem, starts[owners], rows, limits)
-    ends = np.array(rollout.final)
+    ends, costs = np.array(rollout.final), rollout.costs(problem, each)
     for row, variant in enumerate(variants):
-        if not plans[variant.plan].on_grid:
-            ends[row] = _end_without(problem, plans[variant.plan], starts[variant.plan], variant)
+        plan = plans[variant.plan]
+        if not plan.on_grid:
+            order = [problem.space.index(step.feature) for step in plan.steps]
+            del order[variant.step]
+            ends[row] = _end_without(problem, plan, starts[variant.plan], variant)
+            paid = change_costs(
+                problem, starts[variant.plan], ends[row], order, each[row % len(each)]
+            )
+            costs[row] = paid.sum()
     legal = rollout.illegal == 0
     scores = np.full(len(variants), np.nan)
     scores[legal] = black_box.score(ends[legal])
-    costs = rollout.costs(problem, weights)
     whole = roll_out(
         problem, starts, _moves(plans, [_Variant(i, -1, 0) for i in range(len(plans))])
     )
@@ -185,12 +220,11 @@ def explain_plans(
             blocked = plan.steps[position].words
         if not left_out and not costs[row] < plan_costs[variant.plan] - 1e-9:
             continue
-        cost = costs[row] if plan.on_grid else plan.cost - plan.steps[variant.step].cost
         alternative = Alternative(
             kind="left out" if left_out else "another argument",
             argument=None if left_out else problem.actions.argument(variant.move),
             shown="" if left_out else _shown(problem, rollout.states[row, variant.step], variant),
-            cost=float(cost),
+            cost=float(costs[row]),
             score=float(scores[row]) if legal[row] else None,
             succeeds=bool(legal[row] and scores[row] > bar),
             blocked=blocked,
