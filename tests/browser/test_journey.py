@@ -165,6 +165,7 @@ def test_at_320_pixels_nothing_runs_off_the_side_and_targets_are_large(open_page
     page = open_page(viewport={"width": 320, "height": 640}, has_touch=True)
 
     def check():
+        page.wait_for_load_state("load")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, page.url
         small = page.evaluate(
             """[...document.querySelectorAll('button, summary, .links a, a.button, input, select')]
@@ -188,6 +189,7 @@ def test_at_320_pixels_nothing_runs_off_the_side_and_targets_are_large(open_page
     page.goto(base + "/now")
     if heading(page) != "Your plan":
         page.get_by_role("button", name="Use the best plan so far").click()
+        page.get_by_role("heading", name="Your plan", exact=True).wait_for()
     check()
     for path in ("", "/receipt", "/data", "/help", "/delete", "/nothing"):
         page.goto(base + path)

@@ -150,6 +150,12 @@ def test_pages_with_personal_data_are_not_kept_by_anyone(talk):
         assert talk.client.get(path).headers["cache-control"] == "no-store"
 
 
+def test_style_and_scripts_may_be_kept_since_their_address_carries_the_version(client):
+    assert "max-age" in client.get("/static/page.css").headers["cache-control"]
+    assert client.get("/static/none.css").headers["cache-control"] == "no-store"
+    assert "/static/page.css?v=" in client.get("/").text
+
+
 def test_pages_hold_no_inline_script_or_style_and_point_nowhere_else(talk):
     talk.read()
     for path in ("", "/now", "/data", "/help", "/delete"):

@@ -32,6 +32,9 @@ HEADERS = {
 }
 
 
+STATIC_AGE = "public, max-age=86400"
+"""Style and scripts may be kept: their addresses carry the version of the package."""
+
 ErrorAnswer = Callable[[StarletteRequest, ServiceError], Response]
 """Makes the answer to a failed request: a page for browsers, JSON for programs."""
 
@@ -66,7 +69,8 @@ class Around:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
+                static = scope["path"].startswith("/static/") and message["status"] < 400
+                headers.setdefault("Cache-Control", STATIC_AGE if static else "no-store")
                 headers["X-Request-ID"] = request_id
             await send(message)
 

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+import pear
 from pear.problem import Feature, Problem
 from pear.service.catalogue import Catalogue
 from pear.service.present import points
@@ -29,7 +30,9 @@ BAR_HEIGHT, FIRST_BAR, WIDTH = 46, 22, 320
 def page(template: str, texts: Catalogue, status: int = 200, **context: Any) -> HTMLResponse:
     """A page from a template; what a template may leave out has a value here."""
     content = {"demo": False, "token": "", "said": "", "notices": (), "key_name": "", **context}
-    html = ENVIRONMENT.get_template(template).render(t=texts, **content)
+    html = ENVIRONMENT.get_template(template).render(
+        t=texts, package_version=pear.__version__, **content
+    )
     return HTMLResponse(html, status)
 
 
