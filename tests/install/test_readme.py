@@ -35,5 +35,10 @@ def test_every_link_inside_the_project_leads_to_a_file(link):
     assert (ROOT / link).exists()
 
 
+def test_every_page_of_the_documentation_is_linked():
+    pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert pages - set(LINKS) == set()
+
+
 def test_the_readme_fits_two_screens():
     assert len(README.splitlines()) <= 100
