@@ -10,7 +10,7 @@ import pytest
 from pear.optional import EXTRA_OF_MODULE
 
 HEAVY = {"torch", "fastapi", "ray", "matplotlib", "onnxruntime"}
-OPTIONAL = sorted(HEAVY | set(EXTRA_OF_MODULE) | {"onnx", "psycopg", "httpx"})
+OPTIONAL = sorted(HEAVY | set(EXTRA_OF_MODULE) | {"starlette", "psycopg", "httpx"})
 
 # Put before a script, this makes the optional packages as good as not installed.
 BLOCKER = f"""
@@ -81,6 +81,36 @@ def test_the_command_line_lists_its_commands_without_any_extra():
         "pear.__main__.main()"
     )
     assert "Usage: pear" in shown
+
+
+def test_a_whole_conversation_is_held_without_any_extra():
+    shown = output_of(
+        BLOCKER + "import sys\nsys.argv = ['pear', 'demo', '--simulate']\n"
+        "from pear.cli.main import main\nmain()"
+    )
+    assert "Your plan" in shown
+    assert "Proven: no cheaper plan exists" in shown
+
+
+def test_a_table_becomes_a_problem_and_plans_without_any_extra(tmp_path):
+    """``pear init`` and ``pear check`` on a scikit-learn model kept as skops."""
+    script = f"""
+from pear.cli.main import app
+from pear.datasets import loan_book_table
+from pear.decision import save_sklearn
+from sklearn.linear_model import LogisticRegression
+
+table = loan_book_table(200, 0)[["monthly_income", "savings", "age", "approved"]]
+table.to_csv({str(tmp_path / "loans.csv")!r}, index=False)
+model = LogisticRegression(max_iter=5_000).fit(table.drop(columns="approved"), table["approved"])
+save_sklearn(model, {str(tmp_path / "model.skops")!r})
+here = {str(tmp_path)!r}
+app(["init", here + "/loans.csv", "-t", "approved", "-m", here + "/model.skops",
+     "-o", here + "/problem.toml"], standalone_mode=False)
+app(["check", here + "/problem.toml", "-d", here + "/loans.csv", "--sample", "3"],
+    standalone_mode=False)
+"""
+    assert "Of 3 refused people sampled, 3 have a plan." in output_of(BLOCKER + script)
 
 
 @pytest.mark.parametrize(("module", "extra"), sorted(EXTRA_OF_MODULE.items()))
