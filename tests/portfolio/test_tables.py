@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pear.errors import InvalidData
+from pear.portfolio.people import read_people
 from pear.portfolio.tables import open_table, require_columns, typed
-from tests.portfolio.small_problem import SPACE, people, write
+from tests.portfolio.small_problem import PROBLEM, SPACE, people, write
 
 
 def rows_of(source, size):
@@ -106,3 +107,45 @@ def test_a_csv_number_is_read_or_left_as_it_stands(text):
         assert float(text) == value or np.isnan(value)
     else:
         assert value == text or (value is None and not text.strip())
+
+
+def test_semicolons_and_tabs_part_columns_too(tmp_path):
+    frame = people(5).assign(income=[0.5, 1.25, 30, 40, 50])
+    expected = SPACE.encode(frame)
+    for name, settings in (("a", {"sep": ";", "decimal": ","}), ("b", {"sep": "\t"})):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, **settings)
+        [chunk] = open_table(tmp_path / f"{name}.csv").chunks(10)
+        assert np.array_equal(SPACE.encode(typed(chunk.frame, SPACE)), expected)
+
+
+def test_a_quote_left_open_is_told_with_its_lines(tmp_path):
+    lines = write(people(9), tmp_path / "people.csv").read_text().splitlines()
+    lines[4] = '"' + lines[4]
+    lines[6] += '"'
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    [chunk] = open_table(tmp_path / "people.csv").chunks(10)
+    assert chunk.size == 7
+    assert chunk.broken.keys() == {3}
+    assert "lines 5 to 7 were read as one" in chunk.broken[3]
+
+
+def test_rows_know_their_file(tmp_path):
+    for i in range(3):
+        write(people(5), tmp_path / f"{i}.csv")
+    chunks = list(open_table(tmp_path).chunks(4))
+    places = [chunk.place(row) for chunk in chunks for row in chunk.frame.index]
+    assert places == [(f"{row // 5}.csv", row % 5) for row in range(15)]
+
+
+@pytest.mark.parametrize("name", ["more.xlsx", "year=2026"])
+def test_people_in_a_folder_are_never_passed_over(tmp_path, name):
+    write(people(5), tmp_path / "people.csv")
+    (tmp_path / name).mkdir() if "=" in name else (tmp_path / name).touch()
+    with pytest.raises(InvalidData, match=f"'{name}', which is not read"):
+        open_table(tmp_path)
+
+
+def test_whole_numbers_stay_whole_beside_missing_ones(tmp_path):
+    frame = people(4).assign(id=pd.array([7, None, 9, 10], dtype="Int64"))
+    [chunk] = open_table(write(frame, tmp_path / "people.parquet")).chunks(10)
+    assert read_people(chunk, PROBLEM, "id").ids == ["7", "", "9", "10"]

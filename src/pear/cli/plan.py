@@ -98,6 +98,8 @@ class _progress:
             TextColumn("{task.fields[note]}"),
             console=Console(stderr=True),
             disable=not Console(stderr=True).is_terminal,
+            # A chunk of a slow model may take minutes; the time left needs two of them.
+            speed_estimate_period=24 * 3600,
         )
         self.task = self.bar.add_task("planning", total=None, note="")
         self.bar.start()

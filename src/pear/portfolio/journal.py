@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from pear.errors import InvalidSetting
 from pear.portfolio.output import write_part
+from pear.portfolio.places import check_ours, writing
 from pear.portfolio.worker import Result
 
 try:
@@ -41,6 +42,11 @@ class Journal:
 
     def begin(self, restart: bool = False) -> None:
         """Go on with an earlier run if it is the same; refuse if it is another."""
+        check_ours(self.folder)
+        with writing(self.folder):
+            self._begin(restart)
+
+    def _begin(self, restart: bool) -> None:
         self._take_lock()
         if restart:
             for entry in self.folder.iterdir():
@@ -68,6 +74,10 @@ class Journal:
 
     def add(self, result: Result, rows: int) -> None:
         """Keep a finished chunk: its files first, then its line."""
+        with writing(self.folder):
+            self._add(result, rows)
+
+    def _add(self, result: Result, rows: int) -> None:
         line = {
             "chunk": result.chunk,
             "rows": rows,

@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 
 from pear.errors import InvalidSetting
 from pear.portfolio.people import People
-from pear.portfolio.tables import is_csv, is_parquet
+from pear.portfolio.tables import Chunk, is_csv, is_parquet
 from pear.problem import Plan
 
 COLUMNS: dict[str, Any] = {
@@ -44,7 +44,15 @@ COLUMNS: dict[str, Any] = {
 
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
-BAD_SCHEMA = pa.schema([("row", pa.int64()), ("id", pa.string()), ("reason", pa.string())])
+BAD_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("file", pa.string()),
+        ("row_in_file", pa.int64()),
+        ("id", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
 
 
 def plans_table(people: People, weights: Any, plans: Sequence[Plan], kept: Sequence[int]) -> Any:
@@ -76,9 +84,9 @@ def plans_table(people: People, weights: Any, plans: Sequence[Plan], kept: Seque
     return pa.table(columns, schema=SCHEMA)
 
 
-def bad_table(bad: Iterable[tuple[int, str, str]]) -> Any:
-    """Rows without a plan, each with the reason."""
-    rows = sorted(bad)
+def bad_table(bad: Iterable[tuple[int, str, str]], chunk: Chunk) -> Any:
+    """Rows of a chunk without a plan, each with its file and the reason."""
+    rows = [(row, *chunk.place(row), name, reason) for row, name, reason in sorted(bad)]
     return pa.table(
         {name: [row[i] for row in rows] for i, name in enumerate(BAD_SCHEMA.names)},
         schema=BAD_SCHEMA,

@@ -61,7 +61,7 @@ def read_people(chunk: Chunk, problem: Problem, id_name: str | None) -> People:
 def _ids(frame: pd.DataFrame, id_name: str | None) -> list[str]:
     if id_name is None:
         return [str(number) for number in frame.index]
-    return [str(value) for value in frame[id_name].tolist()]
+    return ["" if pd.isna(value) else str(value) for value in frame[id_name].tolist()]
 
 
 def _one_by_one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from pear.parallel import run_tasks
 from pear.portfolio.journal import Journal
 from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
 from pear.portfolio.people import id_column
+from pear.portfolio.places import check_free, writing
 from pear.portfolio.tables import Chunk, Source, open_table, require_columns
 from pear.portfolio.weights import Weights, together, weights_table
-from pear.portfolio.worker import Model, Search, load_black_box, plan_chunk, prepare
+from pear.portfolio.worker import Model, ModelPlace, Search, load_black_box, plan_chunk, prepare
 from pear.problem import Problem
 
 CHUNK = 1_000
@@ -99,8 +101,8 @@ def plan_portfolio(
         raise InvalidSetting(f"'chunk' must be at least 1 row (got {chunk!r})")
     target = Path(output)
     check_output(target)
-    if target.exists() and not restart:
-        raise InvalidSetting(f"'{target}' exists already; use --restart to replace it")
+    tables = [people, *([weights] if isinstance(weights, (str, Path)) else [])]
+    check_free(target, tuple(Path(table) for table in tables), restart)
     source = open_table(people)
     require_columns(source, problem.space)
     if not source.rows:
@@ -115,20 +117,29 @@ def plan_portfolio(
             "people": source.digest,
             "weights": given.digest,
             "problem": problem.fingerprint,
-            "model": load_black_box(model, problem).fingerprint,
+            "model": _identity(model, problem),
             "search": asdict(search),
             "id column": name,
             "chunk size": chunk,
         },
     )
-    journal.begin(restart)
     try:
+        journal.begin(restart)
         resumed = journal.total("rows")
         initargs = (problem, model, search, name)
         order = _run(journal, source, given, initargs, chunk, workers, cluster, progress)
-        return _finish(journal, order, target, resumed)
+        with writing(target):
+            return _finish(journal, order, target, resumed)
     finally:
         journal.close()
+
+
+def _identity(model: Model, problem: Problem) -> str:
+    """What the model does on probes and, where it is a file, its content: small changes count."""
+    fingerprint = load_black_box(model, problem).fingerprint
+    if isinstance(model, ModelPlace) and Path(model.place).is_file():
+        return f"{fingerprint} {sha256(Path(model.place).read_bytes()).hexdigest()}"
+    return fingerprint
 
 
 def _run(

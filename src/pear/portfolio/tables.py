@@ -12,6 +12,7 @@ import csv
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,8 +27,13 @@ from pear.problem.features import FeatureSpace
 
 CSV_ENDINGS = (".csv", ".csv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+OTHER_TABLES = (".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl", ".feather", ".arrow", ".orc",
+                ".avro", ".zip", ".gz", ".bz2", ".xz", ".zst")  # fmt: skip
+"""Endings of files that may well hold people, and that we do not read."""
 PIECE = 1_024
 """Rows read at a time."""
+
+DECIMAL = re.compile(r"^\s*(-?\d+),(\d+)\s*$")
 
 Piece = tuple[pd.DataFrame, "list[str | None]"]
 """Rows as they are read, and for each the reason why it could not be, or None."""
@@ -46,6 +52,18 @@ class Chunk:
     size: int
     frame: pd.DataFrame
     broken: Mapping[int, str] = field(default_factory=dict)
+    starts: tuple[tuple[int, str], ...] = ()
+    """Files these rows are from: the number of each file's first row, and its name."""
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The file a row is from, and its number in that file, from 0.
+
+        >>> chunk = Chunk(2, 4, 2, pd.DataFrame(), starts=((3, "a.csv"), (5, "b.csv")))
+        >>> chunk.place(4), chunk.place(5)
+        (('a.csv', 1), ('b.csv', 0))
+        """
+        first, name = max((start for start in self.starts if start[0] <= row), default=(0, ""))
+        return name, row - first
 
 
 @dataclass(frozen=True)
@@ -62,23 +80,28 @@ class Source:
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Chunks of ``size`` rows; the last one may be smaller."""
-        number = first = 0
+        number = first = read = 0
         held: list[Piece] = []
-        for piece in self._pieces(min(size, PIECE)):
+        starts: list[tuple[int, str]] = []
+        for file, piece in self._pieces(min(size, PIECE)):
+            if not starts or starts[-1][1] != file.name:
+                starts.append((read, file.name))
             held.append(piece)
-            while sum(len(reasons) for _, reasons in held) >= size:
+            read += len(piece[1])
+            while read - first >= size:
                 frame, reasons = _joined(held)
-                yield _chunk(number, first, frame.iloc[:size], reasons[:size])
+                yield _chunk(number, first, frame.iloc[:size], reasons[:size], starts)
                 held = [(frame.iloc[size:], reasons[size:])]
                 number, first = number + 1, first + size
         frame, reasons = _joined(held)
         if reasons:
-            yield _chunk(number, first, frame, reasons)
+            yield _chunk(number, first, frame, reasons, starts)
 
-    def _pieces(self, size: int) -> Iterator[Piece]:
+    def _pieces(self, size: int) -> Iterator[tuple[Path, Piece]]:
         for file in self.files:
             read = _csv_pieces if is_csv(file) else _parquet_pieces
-            yield from read(file, self.columns, size)
+            for piece in read(file, self.columns, size):
+                yield file, piece
 
 
 def _joined(pieces: list[Piece]) -> Piece:
@@ -90,10 +113,19 @@ def _joined(pieces: list[Piece]) -> Piece:
     return frame, [reason for _, reasons in pieces for reason in reasons]
 
 
-def _chunk(number: int, first: int, frame: pd.DataFrame, reasons: list[str | None]) -> Chunk:
+def _chunk(
+    number: int,
+    first: int,
+    frame: pd.DataFrame,
+    reasons: list[str | None],
+    starts: list[tuple[int, str]],
+) -> Chunk:
+    before = max((start for start in starts if start[0] <= first), default=(first, ""))
+    inside = (start for start in starts if first < start[0] < first + len(reasons))
     frame = frame.set_axis(pd.RangeIndex(first, first + len(reasons)), axis=0)
     broken = {first + i: reason for i, reason in enumerate(reasons) if reason is not None}
-    return Chunk(number, first, len(reasons), frame.drop(index=list(broken)), broken)
+    kept = frame.drop(index=list(broken))
+    return Chunk(number, first, len(reasons), kept, broken, (before, *inside))
 
 
 def is_csv(path: Path) -> bool:
@@ -114,13 +146,7 @@ def open_table(path: str | Path) -> Source:
     """The table at a path, after a look at every file of it: nothing starts on a broken one."""
     place = Path(path)
     if place.is_dir():
-        files = tuple(
-            file
-            for file in sorted(place.iterdir())
-            if file.is_file() and not file.name.startswith((".", "_")) and _known(file)
-        )
-        if not files:
-            raise InvalidData(f"the folder '{place}' holds no .csv, .csv.gz or .parquet file")
+        files = _files_in(place)
     elif place.is_file():
         if not _known(place):
             raise InvalidData(
@@ -162,6 +188,22 @@ def _known(file: Path) -> bool:
     return is_csv(file) or is_parquet(file)
 
 
+def _files_in(folder: Path) -> tuple[Path, ...]:
+    """The tables of a folder by name; people in a file we would pass over are never lost."""
+    with _reading(folder):
+        entries = [e for e in sorted(folder.iterdir()) if not e.name.startswith((".", "_"))]
+    for entry in entries:
+        if entry.is_dir() or (not _known(entry) and entry.suffix.lower() in OTHER_TABLES):
+            raise InvalidData(
+                f"the folder '{folder}' holds '{entry.name}', which is not read; move it away, or "
+                "put its people into .csv, .csv.gz or .parquet files of the folder itself"
+            )
+    files = tuple(entry for entry in entries if _known(entry))
+    if not files:
+        raise InvalidData(f"the folder '{folder}' holds no .csv, .csv.gz or .parquet file")
+    return files
+
+
 def _csv_header(file: Path, digest: Any) -> tuple[tuple[str, ...], int]:
     lines, last = 0, b"\n"
     with _reading(file), file.open("rb") as raw:
@@ -172,7 +214,7 @@ def _csv_header(file: Path, digest: Any) -> tuple[tuple[str, ...], int]:
             lines += block.count(b"\n")
             last = block[-1:]
     with _reading(file), _text(file) as text:
-        header = next(csv.reader(text), [])
+        _, header = _open_csv(text)
     if not header:
         raise InvalidData(f"'{file}' is empty; its first line must name the columns")
     return _once(file, header), lines - 1 + (last != b"\n")
@@ -198,21 +240,37 @@ def _once(file: Path, columns: list[str]) -> tuple[str, ...]:
 
 def _csv_pieces(file: Path, columns: tuple[str, ...], size: int) -> Iterator[Piece]:
     with _reading(file), _text(file) as text:
-        reader = csv.reader(text)
-        header = next(reader)
-        lines = (cells for cells in reader if cells)
+        reader, header = _open_csv(text)
+        lines = _csv_rows(reader, len(header))
         while rows := list(islice(lines, size)):
-            reasons = [
-                None
-                if len(cells) == len(header)
-                else f"the line has {len(cells)} cells and the header {len(header)}"
-                for cells in rows
-            ]
-            whole = [
-                cells if reason is None else [""] * len(header)
-                for cells, reason in zip(rows, reasons, strict=True)
-            ]
-            yield pd.DataFrame(whole, columns=header, dtype=object)[list(columns)], reasons
+            frame = pd.DataFrame([cells for cells, _ in rows], columns=header, dtype=object)
+            yield frame[list(columns)], [reason for _, reason in rows]
+
+
+def _open_csv(text: Any) -> tuple[Any, list[str]]:
+    """A reader past the header, whose most frequent separator it uses, and the header."""
+    first = text.readline()
+    text.seek(0)
+    reader = csv.reader(text, delimiter=max(",;\t", key=first.count))
+    return reader, [name.strip() for name in next(reader, [])]
+
+
+def _csv_rows(reader: Any, width: int) -> Iterator[tuple[list[str], str | None]]:
+    """Cells of each line, and what is wrong with it or None; empty lines are passed over."""
+    # Where ';' parts the columns, a comma stands before the decimals.
+    commas = reader.dialect.delimiter == ";"
+    last = reader.line_num
+    for cells in reader:
+        first, last = last + 1, reader.line_num
+        if not cells:
+            continue
+        if len(cells) == width:
+            yield [DECIMAL.sub(r"\1.\2", c) for c in cells] if commas else cells, None
+            continue
+        reason = f"line {first} has {len(cells)} cells and the header {width}"
+        if last > first:
+            reason += f'; lines {first} to {last} were read as one: close the quote (") in them'
+        yield [""] * width, reason
 
 
 def _parquet_pieces(file: Path, columns: tuple[str, ...], size: int) -> Iterator[Piece]:
@@ -220,7 +278,7 @@ def _parquet_pieces(file: Path, columns: tuple[str, ...], size: int) -> Iterator
 
     with _reading(file), parquet.ParquetFile(file) as opened:
         for batch in opened.iter_batches(batch_size=size, columns=list(columns)):
-            frame = batch.to_pandas(ignore_metadata=True)[list(columns)]
+            frame = batch.to_pandas(ignore_metadata=True, integer_object_nulls=True)[list(columns)]
             yield frame, [None] * len(frame)
 
 

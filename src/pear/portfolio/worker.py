@@ -126,7 +126,7 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
     table = plans_table(people, weights, plans, kept)
     refused = sum(1 for plan in plans if plan.steps or not plan.success)
     planned = sum(1 for plan in plans if plan.steps)
-    return Result(chunk.number, table, bad_table(bad), len(plans), refused, planned)
+    return Result(chunk.number, table, bad_table(bad, chunk), len(plans), refused, planned)
 
 
 def _plan(
