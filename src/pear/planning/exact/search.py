@@ -22,6 +22,7 @@ from pear.planning.exact.known import KnownScores
 from pear.planning.exact.ledger import Ledger
 from pear.planning.exact.levels import Floats, Indices
 from pear.planning.exact.offers import offer_moves, offer_rows
+from pear.planning.exact.polish import polish
 from pear.planning.exact.shells import refill
 from pear.planning.exact.survey import Survey, changed_moves
 from pear.planning.exact.tables import Tables
@@ -233,6 +234,14 @@ class Search:
             for moves, score in plans:
                 offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
             self._refresh(leaders[group])
+            if plans and self.tables.max_changes == 1:
+                yield from self._polish(leaders[group])
+
+    def _polish(self, front: Front) -> Generator[Floats, Floats, None]:
+        """Make the first plan of a hard person cheaper, which prunes most of the rest."""
+        rivals, group = self._rivals(front), self.group(front)
+        yield from polish(self.tables, front, rivals, group, self.bar(front), self.ledger)
+        self._refresh(front)
 
     def _report(self) -> None:
         if self.progress is None:
