@@ -14,6 +14,7 @@ import pytest
 
 from pear.errors import EndpointFailed, InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
+from pear.planning.reasons import explain
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio import run as portfolio_run
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
@@ -57,6 +58,8 @@ def test_batch_and_one_by_one_give_the_same_plans(tmp_path, table):
         assert [(s["action"], s["after"]) for s in steps] == [
             (s.action, s.after) for s in alone.steps
         ]
+        told = explain(PROBLEM, planner.black_box, alone).plan.steps
+        assert [s["reason"] for s in steps] == [s.reason for s in told]
         if alone.success:
             assert row.cost == pytest.approx(alone.cost, abs=1e-9)
             assert row.final_score == pytest.approx(alone.score, abs=1e-9)

@@ -103,6 +103,7 @@ def _step(step: Any) -> dict[str, Any]:
         "cost": step.cost,
         "score_after": step.score_after,
         "words": step.words,
+        "reason": step.reason,
     }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting, ModelOutput
 from pear.planning.exact import ExactPlanner
+from pear.planning.reasons import explain_plans
 from pear.portfolio.output import bad_table, plans_table
 from pear.portfolio.people import People, read_people
 from pear.portfolio.tables import Chunk
@@ -132,10 +133,12 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
 def _plan(
     planner: ExactPlanner, people: People, weights: Any, these: Any
 ) -> tuple[dict[int, Plan], list[tuple[int, str, str]]]:
-    """Plans by position. Where the model fails on somebody, the others are planned alone."""
+    """Plans with reasons, by position. Where the model fails on somebody, the others are
+    planned alone."""
     try:
         plans = planner.plan_many(people.states[these], weights[these])
-        return dict(zip(these.tolist(), plans, strict=True)), []
+        explained = explain_plans(planner.problem, planner.black_box, plans)
+        return {i: one.plan for i, one in zip(these.tolist(), explained, strict=True)}, []
     except ModelOutput as error:
         if len(these) == 1:
             [only] = these.tolist()
