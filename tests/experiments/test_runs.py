@@ -20,7 +20,7 @@ from pear.experiments.suite import read_rows
 
 OWN = "tests.experiments.own:"
 SMALL = replace(
-    PROFILES["smoke"], users=4, runs=2, questions=1, methods=("mcts", "pear-exact-l", "exact-true")
+    PROFILES["smoke"], users=4, chunk=1, questions=1, methods=("mcts", "pear-exact-l", "exact-true")
 )
 
 

@@ -11,7 +11,7 @@ from pear.experiments.profiles import PROFILES
 from pear.experiments.suite import EXPERIMENTS, read_rows, run_suite
 from pear.experiments.tasks import COLUMNS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

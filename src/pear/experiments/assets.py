@@ -77,6 +77,8 @@ def policy_path(world: World, kind: Any, profile: Profile) -> tuple[Path, Any]:
         kind=kind,
         iterations=profile.iterations if kind == "wfare" else min(profile.iterations, AGNOSTIC),
         batch_people=profile.batch_people,
+        pool=profile.trained_people,
+        validation_people=profile.judges,
         simulations=world.simulations,
         learning_rate=world.learning_rate,
     )

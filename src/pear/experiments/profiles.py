@@ -21,7 +21,8 @@ class Profile:
     """What a run takes: the first ``users`` of each set of 300, run seeds 0 to ``runs`` - 1.
 
     ``corruption_runs`` is for the corruption table alone, whose graphs differ by run.
-    ``iterations`` are of policy training, ``taught`` the people an automaton learns from,
+    ``iterations``, ``trained_people`` and ``judges`` (held out) are of policy training,
+    ``taught`` the people an automaton learns from,
     ``chunk`` the users of one task. ``not_shallow`` are methods left out for the shallow
     classifiers, each of which needs policies of its own.
     """
@@ -39,6 +40,8 @@ class Profile:
     methods: tuple[str, ...] = (*COMPETITORS, *PEAR, *EXACT, *EXPLAINED)
     iterations: int = 240
     batch_people: int = 128
+    trained_people: int = 3000
+    judges: int = 200
     taught: int = 300
     population: int = 50
     generations: int = 25
@@ -80,14 +83,16 @@ PROFILES = {
     "smoke": Profile(
         "smoke",
         ("loan_book",),
-        users=3,
+        users=2,
         runs=2,
         corruption_runs=1,
         questions=2,
         user_sets=("all",),
-        corruptions=(0.5, 1.0),
+        corruptions=(1.0,),
         iterations=2,
         batch_people=16,
+        trained_people=60,
+        judges=12,
         taught=24,
         population=20,
         generations=10,

@@ -21,7 +21,16 @@ from pear.experiments.profiles import Profile
 from pear.experiments.tasks import COLUMNS, Outcome, Task
 
 SECONDS = b"seconds"
-DECIDING = ("questions", "iterations", "batch_people", "taught", "population", "generations")
+DECIDING = (
+    "questions",
+    "iterations",
+    "batch_people",
+    "trained_people",
+    "judges",
+    "taught",
+    "population",
+    "generations",
+)
 """Settings of a profile that a task does not carry but its rows depend on."""
 
 
@@ -35,7 +44,7 @@ class Store:
         path = folder / "run.json"
         if path.is_file():
             known = json.loads(path.read_text())
-            differing = [name for name in DECIDING if known.get(name) != stated[name]]
+            differing = [name for name in DECIDING if known.get(name, stated[name]) != stated[name]]
             if differing:
                 raise FingerprintMismatch(
                     f"'{folder}' holds a run with {differing[0]} = {known.get(differing[0])!r}, "
