@@ -1,6 +1,7 @@
 """The conversation at a real terminal: keys, undo, limits, quitting, Ctrl-C, going on."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -40,10 +41,11 @@ def lender_folder(tmp_path_factory):
     return folder
 
 
+FILES = ("problem.toml", "person.json", "--model", "model.skops")
+
+
 def ask(folder, *more):
-    return Terminal(
-        "ask", "problem.toml", "person.json", "--model", "model.skops", *more, cwd=folder
-    )
+    return Terminal("ask", *FILES, *more, cwd=folder)
 
 
 def kept(folder):
@@ -104,6 +106,47 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     plan = Plan.from_json((lender_folder / "plan.json").read_text())
     assert plan.success
     assert plan.certificate.verdict == "optimal"
+
+
+def test_arrow_keys_answer_nothing_and_control_d_loses_nothing(lender_folder):
+    terminal = ask(lender_folder, "--again")
+    terminal.wait_for("quit")
+    terminal.press("\x1b[A\x1b[B")  # they end in the letters of plans A and B
+    terminal.press("\x04")
+    assert terminal.end() == 130
+    assert "Nothing is lost" in terminal.screen
+    assert kept(lender_folder) == []
+
+
+def test_a_kept_conversation_that_is_damaged_is_named_with_the_way_out(lender_folder):
+    (lender_folder / "damaged.json").write_bytes(b"\xff{")
+    result = subprocess.run(
+        [sys.executable, "-m", "pear", "ask", *FILES, "--conversation", "damaged.json"],
+        cwd=lender_folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: 'damaged.json' cannot be read")
+    assert "--again" in result.stderr
+
+
+def test_a_terminal_that_knows_few_letters_gets_plain_ones(lender_folder):
+    result = subprocess.run(
+        [sys.executable, "-m", "pear", "ask", *FILES, "--conversation", "plain.json"],
+        cwd=lender_folder,
+        input=b"x\n1\nf\n",
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=240,
+        check=True,
+    )
+    screen = result.stdout.decode("ascii")
+    for part in ("EUR", "Understood: nothing that changes your", "Your plan", "->"):
+        assert part in screen
 
 
 def test_quitting_keeps_the_answers(lender_folder):

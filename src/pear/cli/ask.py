@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from pear.elicitation import Session
+    from pear.planning.exact import ExactPlanner as Planner
+    from pear.preferences import GaussianMixturePrior
 
 
 def command(
@@ -32,7 +36,7 @@ def command(
 
     Every answer is kept on disk as it is given: quit or Ctrl-C, and the same command goes on.
     """
-    from pear.cli.conversation import hold
+    from pear.cli.conversation import hold, make_console
     from pear.cli.files import read_record
     from pear.decision.adapters import load_model
     from pear.elicitation import Session
@@ -41,7 +45,7 @@ def command(
     from pear.preferences import default_prior
     from pear.problem.files import model_location, read_problem, write_text
 
-    console = Console()
+    console = make_console()
     problem = read_problem(problem_file)
     model = model or model_location(problem, problem_file)
     if model is None:
@@ -54,13 +58,13 @@ def command(
     record = read_record(person_file)
     kept = conversation or person_file.with_suffix(".conversation.json")
     if kept.exists() and not again:
-        session = Session.from_json(kept.read_text(encoding="utf-8"), planner, prior)
+        session = _resumed(kept, planner, prior)
         if session.to_dict()["person"] != problem.space.decode(problem.state(record))[0]:
             raise InvalidSetting(
                 f"'{kept}' is a conversation about another record than '{person_file}'; "
                 "use --again to start anew"
             )
-        console.print(f"Going on after {session.n_answers} answers (kept in {kept}).")
+        console.print(f"Going on after {session.n_answers} answers (kept in {kept}).", markup=False)
     else:
         session = Session(planner, record, prior, seed=seed, k=k)
     if planner.black_box.favourable(session.start[None])[0]:
@@ -75,11 +79,28 @@ def command(
         recommendation = hold(console, session, save)
     except (KeyboardInterrupt, EOFError):
         save()
-        console.print(f"\nStopped. Nothing is lost: {kept} holds {session.n_answers} answers.")
+        console.print(
+            f"\nStopped. Nothing is lost: {kept} holds {session.n_answers} answers.", markup=False
+        )
         raise typer.Exit(130) from None
     if recommendation is None:
-        console.print(f"See you. {kept} holds {session.n_answers} answers.")
+        console.print(f"See you. {kept} holds {session.n_answers} answers.", markup=False)
         return
     if output is not None:
         write_text(recommendation.plan.to_json(), output)
-        console.print(f"The plan is in {output}.")
+        console.print(f"The plan is in {output}.", markup=False)
+
+
+def _resumed(kept: Path, planner: Planner, prior: GaussianMixturePrior) -> Session:
+    """The conversation kept in a file, or what is wrong with it and how to start anew."""
+    from pear.elicitation import Session
+    from pear.errors import ConversationError, FingerprintMismatch
+
+    try:
+        return Session.from_json(kept.read_text(encoding="utf-8"), planner, prior)
+    except (ConversationError, FingerprintMismatch) as error:
+        raise type(error)(f"'{kept}': {error}; use --again to start anew") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConversationError(
+            f"'{kept}' cannot be read ({error}); use --again to start anew"
+        ) from None

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.panel import Panel
 from rich.text import Text
 
-from pear.cli.keys import read_key
+from pear.cli.keys import read_key, single_keys
 
 if TYPE_CHECKING:
     from pear.elicitation import ChoiceSet, Recommendation, Session
     from pear.problem import Plan
 
 LETTERS = "abcdefgh"
+PLAIN = {"€": "EUR", "£": "GBP", "→": "->", "…": "...", "·": "-", "’": "'", "–": "-", "−": "-"}
 HELP = (
     "[b]{plans}[/b] I'd rather do this · [b]s[/b] about the same · [b]n[/b] none of these · "
     "[b]x[/b] I can't do a step · [b]u[/b] undo · [b]f[/b] use the best plan so far · [b]q[/b] quit"
 )
+
+
+def make_console() -> Console:
+    """A console that writes what its terminal can show, and something plain for the rest."""
+    codecs.register_error("pear.plain", _in_plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="pear.plain")
+    return Console()
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
 
 
 def hold(
@@ -30,7 +51,11 @@ def hold(
 
     ``save`` is called after every answer, so that quitting or Ctrl-C loses nothing.
     """
-    keep = save or (lambda: None)
+    with single_keys():
+        return _hold(console, session, save or (lambda: None))
+
+
+def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Recommendation | None:
     while True:
         question = session.ask()
         if question is None:
@@ -47,9 +72,20 @@ def hold(
             break
         _act(console, session, question, key)
         keep()
-    recommendation = session.recommend()
+    recommendation = with_reasons(session, session.recommend())
     show_recommendation(console, recommendation)
     return recommendation
+
+
+def with_reasons(session: Session, recommendation: Recommendation) -> Recommendation:
+    """The recommendation, every step with its reason: one more call of the model."""
+    from pear.planning.reasons import explain
+
+    plan = recommendation.plan
+    if not plan.success or not plan.steps:
+        return recommendation
+    planner = session.planner
+    return replace(recommendation, plan=explain(planner.problem, planner.black_box, plan).plan)
 
 
 def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> None:
@@ -66,15 +102,20 @@ def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> N
 
 def exclude_step(console: Console, session: Session, question: ChoiceSet) -> None:
     """Ask which step is out of the question, and make it a limit."""
-    steps = {step.feature: step for plan in question.plans for step in plan.steps}
+    steps: dict[str, list[str]] = {}
+    for step in (step for plan in question.plans for step in plan.steps):
+        words = steps.setdefault(step.feature, [])
+        if step.words not in words:
+            words.append(step.words)
     features = list(steps)[:9]
     for number, feature in enumerate(features, 1):
-        console.print(f"  [b]{number}[/b] {steps[feature].words}")
+        console.print(f"  [b]{number}[/b] {escape(' / '.join(steps[feature]))}")
     console.print("Which can't you do at all? [b]0[/b] none of them")
     number = int(read_key("0123456789"[: len(features) + 1]))
     if number:
         session.exclude(feature=features[number - 1])
-        console.print(f"Understood: nothing that changes your {features[number - 1]}.")
+        words_of = session.planner.problem.space[features[number - 1]].words
+        console.print(f"Understood: nothing that changes your {escape(words_of)}.")
 
 
 def show_question(console: Console, question: ChoiceSet) -> None:
@@ -125,6 +166,8 @@ def show_recommendation(console: Console, recommendation: Recommendation) -> Non
                 style="dim",
             )
         )
+        if step.reason:
+            lines.append(Text(f"   {step.reason}"))
     lines += [
         Text(""),
         Text(f"Expected effort in all: {plan.cost:.1f}"),

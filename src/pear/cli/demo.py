@@ -6,9 +6,11 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pear.elicitation import Session
     from pear.planning.exact import ExactPlanner
 
@@ -25,7 +27,7 @@ def command(
 
     In a terminal it asks you; without one it simulates a person.
     """
-    from pear.cli.conversation import hold
+    from pear.cli.conversation import hold, make_console
     from pear.datasets.loan_book import (
         loan_book_classifier,
         loan_book_people,
@@ -36,7 +38,7 @@ def command(
     from pear.planning.exact import ExactPlanner
     from pear.preferences import default_prior
 
-    console = Console()
+    console = make_console()
     people = loan_book_people()
     if person not in people:
         raise InvalidSetting(f"'person' must be one of {', '.join(people)} (got {person!r})")
@@ -50,14 +52,18 @@ def command(
         for feature, code in zip(problem.space.features, session.start, strict=True)
     )
     score = float(black_box.score(session.start[None])[0])
-    console.print(f"[b]{person}[/b] applied for a loan: {record}.")
+    console.print(f"[b]{person}[/b] applied for a loan: {escape(record)}.")
     console.print(
         f"The lender's model gives a score of {score:.2f}; above {problem.goal.threshold:g} is "
         "approved. The application was [b]refused[/b].\n"
     )
     if sys.stdin.isatty() and not simulate:
         console.print(f"You are {person}. Which plans would you rather do?\n")
-        hold(console, session)
+        try:
+            hold(console, session)
+        except (KeyboardInterrupt, EOFError):
+            console.print("\nStopped.")
+            raise typer.Exit(130) from None
     else:
         _simulate(console, session, planner, seed)
 
@@ -65,7 +71,7 @@ def command(
 def _simulate(console: Console, session: Session, planner: ExactPlanner, seed: int) -> None:
     import numpy as np
 
-    from pear.cli.conversation import LETTERS, show_question, show_recommendation
+    from pear.cli.conversation import LETTERS, show_question, show_recommendation, with_reasons
     from pear.elicitation.simulation import SimulatedPerson, question_of
 
     problem = planner.problem
@@ -78,7 +84,7 @@ def _simulate(console: Console, session: Session, planner: ExactPlanner, seed: i
         choice = person.choose(question_of(session, question.plans), rng)
         console.print(f"The person picks plan {LETTERS[choice].upper()}.\n")
         session.answer(choice)
-    recommendation = session.recommend()
+    recommendation = with_reasons(session, session.recommend())
     show_recommendation(console, recommendation)
     best = planner.plan(session.start, weights)
     cost = float(
