@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from pear.decision import BlackBox
+from pear.planning.exact import ExactPlanner
 from pear.planning.exact.assignments import Rows
 from pear.planning.exact.front import Front, Incumbent, Lane
+from pear.planning.exact.options import build_tables
+from pear.planning.exact.polish import neighbours
+from pear.problem import NO_LIMITS
+from tests.planning.exact.test_ties_and_batches import flags
 
 
 def front_with(*costs):
@@ -91,3 +97,31 @@ def test_a_shell_too_large_is_narrowed_and_at_last_given_up():
     assert front.stopped
     assert front.next_threshold() < before
     assert front.lower_bound(front.lanes[0]) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_neighbours_of_a_plan_change_one_feature_and_may_cost_less():
+    problem = flags(edges=(("a", "b"),))
+    weights = np.array([[[2.0, 3.0, 4.0, 5.0, 1.5]]])
+    tables = build_tables(problem, np.zeros((1, 4)), weights, [NO_LIMITS], 3)
+    lane = Lane(0)
+    lane.take(Incumbent(7.0, 2, (0,), (0, 3), 0.9))
+    found = neighbours(tables, lane)
+    states = tables.states(found.lanes, found.words)
+    here = np.array([1.0, 0.0, 0.0, 1.0])
+    assert ((states != here).sum(axis=1) == 1).all()
+    assert [tuple(state) for state in states] == [(1, 0, 0, 0), (0, 0, 0, 1)]
+    assert found.bounds.tolist() == [2.0, 5.0]
+
+
+def test_a_first_plan_that_follows_the_score_is_made_cheaper():
+    """The score leads the beam through d; leaving d out again is cheaper."""
+    problem = flags("abcdefgh", max_length=8)
+
+    def score(states):
+        return np.minimum(0.9, 0.1 + 0.15 * states[:, :3].sum(axis=1) + 0.16 * states[:, 3])
+
+    black_box = BlackBox(score, problem.space, problem.goal, fingerprint="sum")
+    weights = np.array([9.0, 9.0, 9.0, 80.0, 9.0, 9.0, 9.0, 9.0])
+    plan = ExactPlanner(problem, black_box, max_rows=60, first_batch=4).plan(np.zeros(8), weights)
+    assert plan.certificate.verdict == "bounded"
+    assert plan.cost == 27
