@@ -12,7 +12,7 @@ from tests.elicitation.small_lender import PERSON, lender, prior
 QUICK = Settings(n_particles=300, draws=12)
 
 
-def run(workers=1, seed=0):
+def run(workers=1, seed=0, **more):
     planner = lender()
     states = np.repeat(planner.problem.state(PERSON)[None], 4, axis=0)
     weights = prior().sample(4, np.random.default_rng(1))[0]
@@ -26,6 +26,7 @@ def run(workers=1, seed=0):
         n_questions=3,
         seed=seed,
         workers=workers,
+        **more,
     )
 
 
@@ -57,7 +58,38 @@ def test_normalised_regret_follows_the_paper():
     assert row["excess"] == pytest.approx(40 / 30 - 1)
 
 
+def test_people_without_a_plan_are_left_out_of_cost_and_optimum_alike():
+    rows = pd.DataFrame(
+        {
+            "person": [0, 1],
+            "questions": [0, 0],
+            "success": [1.0, 0.0],
+            "cost": [30.0, np.nan],
+            "optimum": [20.0, 180.0],
+            "cost_for_mean": [40.0, 200.0],
+        }
+    )
+    [row] = regret_table(rows).to_dict("records")
+    assert row["validity"] == 0.5
+    assert row["optimum"] == 20.0
+    assert row["excess"] == pytest.approx(30 / 20 - 1)
+    assert row["without_room"] == 0
+
+
+def test_progress_is_told_or_shown(capsys):
+    told = []
+    run(progress=lambda done, people: told.append((done, people)))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert capsys.readouterr().err == ""
+    run(progress=True)
+    assert "4/4" in capsys.readouterr().err
+
+
 def test_states_and_weights_must_go_together():
     planner = lender()
+    with pytest.raises(InvalidSetting, match="at least one person"):
+        simulate(planner, np.zeros((0, 4)), np.zeros((0, 7)), prior(), response=Noiseless())
+    with pytest.raises(InvalidSetting, match="'seed'"):
+        run(seed=-1)
     with pytest.raises(InvalidSetting, match="do not go with"):
         simulate(planner, np.zeros((2, 4)), np.zeros((1, 7)), prior(), response=Noiseless())

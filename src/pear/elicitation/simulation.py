@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
+from pear.elicitation.stored import check_seed
 from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.planning.planner import Planner
@@ -118,40 +120,68 @@ def simulate(
     n_questions: int = 10,
     seed: int = 0,
     workers: int | None = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Conversations with people of true ``weights`` ``(n, p)`` at ``states`` ``(n, d)``.
 
     One row per person and number of questions: the true cost of the plan then recommended,
     the cost of the planner's plan for the true weights (``optimum``: the true one when the
     planner is exact) and for the prior mean. Every question is asked that has any gain.
+
+    ``workers`` are processes, None for one per core. ``progress`` is True for a bar, or is
+    called with how many people are done and how many there are. The rows depend on neither.
     """
     if len(states) != len(weights):
         raise InvalidSetting(f"{len(states)} states do not go with {len(weights)} weight vectors")
+    if not len(states):
+        raise InvalidSetting("'states' must have at least one person (got none)")
     settings = replace(
         settings or Settings(), response=response, max_questions=n_questions, min_gain=0.0
     )
-    simulation = Simulation(planner, prior, settings, response, n_questions, seed)
+    simulation = Simulation(planner, prior, settings, response, n_questions, check_seed(seed))
     tasks = [
         (i, state, weight) for i, (state, weight) in enumerate(zip(states, weights, strict=True))
     ]
     results: list[list[dict[str, float]]] = [[] for _ in tasks]
-    for done, (number, rows) in enumerate(
-        run_tasks(simulation.run, tasks, workers=workers), start=1
-    ):
-        results[number] = rows
-        if progress is not None:
-            progress(done, len(tasks))
+    with _reported(progress) as report:
+        for done, (number, rows) in enumerate(
+            run_tasks(simulation.run, tasks, workers=workers), start=1
+        ):
+            results[number] = rows
+            report(done, len(tasks))
     return pd.DataFrame([row for rows in results for row in rows])
+
+
+@contextmanager
+def _reported(
+    progress: bool | Callable[[int, int], None] | None,
+) -> Iterator[Callable[[int, int], None]]:
+    """What to call when one more person is done."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield lambda done, people: None
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        columns = BarColumn(), MofNCompleteColumn(), "people", TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=None)
+            yield lambda done, people: bar.update(task, completed=done, total=people)
 
 
 def regret_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Per number of questions: mean cost, excess over the optimum, the paper's normalised regret.
 
+    ``validity`` is over everybody, the rest over people for whom a plan was found.
     ``excess`` is the mean cost over the mean optimum, less 1. ``normalised_regret`` is the
     mean of (cost - optimum) / (cost for the prior mean - optimum) over people with room
     between the two; ``without_room`` counts the others (paper, section 5, Q1).
     """
+    validity = rows.groupby("questions")["success"].mean()
+    # A person without a plan must not lower the cost and leave the optimum as it is.
+    rows = rows[rows["cost"].notna() & rows["optimum"].notna()]
     rows = rows.assign(room=rows["cost_for_mean"] - rows["optimum"])
     rows["regret"] = np.where(
         rows["room"] > 1e-6, (rows["cost"] - rows["optimum"]) / rows["room"], np.nan
@@ -159,7 +189,7 @@ def regret_table(rows: pd.DataFrame) -> pd.DataFrame:
     grouped = rows.groupby("questions")
     return pd.DataFrame(
         {
-            "validity": grouped["success"].mean(),
+            "validity": validity,
             "cost": grouped["cost"].mean(),
             "optimum": grouped["optimum"].mean(),
             "excess": grouped["cost"].mean() / grouped["optimum"].mean() - 1.0,
