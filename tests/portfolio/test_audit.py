@@ -8,13 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit, page
 from pear.portfolio.audit.groups import groupings, make_cut
 from pear.portfolio.audit.plans import Plans, read_plans
 from pear.portfolio.audit.statistics import amount_test, estimate, holm, paired_test, share_test
-from tests.portfolio.small_problem import PROBLEM, SPACE, WEIGHTS, black_box, people, write
+from pear.problem import Goal
+from tests.portfolio.small_problem import (
+    PROBLEM,
+    SPACE,
+    WEIGHTS,
+    Score,
+    black_box,
+    people,
+    write,
+)
 
 
 def portfolio(n=800, seed=0, dearer=1.0, rarer=0.0):
@@ -135,6 +145,47 @@ def test_flipping_needs_the_model_the_plans_were_made_with(planned):
         audit(PROBLEM, plans, model=black_box(of_sex=15.0))
 
 
+class NeverWomen:
+    """Refuses women whatever they do."""
+
+    def __call__(self, states):
+        return np.where(states[:, 3] == 0, 0.1, Score()(states))
+
+
+def test_plans_that_only_others_have_are_found(tmp_path):
+    model = BlackBox(NeverWomen(), SPACE, Goal(), name="never")
+    table = write(people(200), tmp_path / "people.parquet")
+    plan_portfolio(PROBLEM, model, table, tmp_path / "p.parquet", Everyone(WEIGHTS), workers=1)
+    report = audit(PROBLEM, read_plans(tmp_path / "p.parquet", PROBLEM), model=model)
+    flips = {(f.before, f.after): f for f in report.flips}
+    assert flips["female", "male"].share_plan_gained == 1.0
+    assert flips["male", "female"].share_plan_lost == 1.0
+    for flip in flips.values():
+        assert flip.plan_flagged
+        assert flip.difference is None
+    assert any("would have a plan who have none" in words for words in report.flagged)
+    assert "too few with both plans" in page(report)
+
+
+def test_plans_of_another_search_are_not_taken_for_flips(tmp_path):
+    table = write(people(200), tmp_path / "people.parquet")
+    plan_portfolio(
+        PROBLEM, black_box(of_sex=15.0), table, tmp_path / "p.parquet", Everyone(WEIGHTS),
+        workers=1, search=Search(max_length=1),
+    )  # fmt: skip
+    plans = read_plans(tmp_path / "p.parquet", PROBLEM)
+    with pytest.raises(InvalidSetting, match="--max-length"):
+        audit(PROBLEM, plans, model=black_box(of_sex=15.0))
+    same = Search(max_length=1)
+    assert audit(PROBLEM, plans, model=black_box(of_sex=15.0), search=same).flips
+
+
+def test_numbers_with_few_values_are_groups_in_their_order():
+    shares = make_cut("income", pd.Series([0.5, 10.0, 2.0, 2.0]), PROBLEM)
+    assert (shares.labels, shares.values) == (("0.5", "2.0", "10.0"), (0.5, 2.0, 10.0))
+    assert shares.codes(pd.Series([10.0, 0.5])).tolist() == [2, 0]
+
+
 def test_plans_survive_the_way_through_csv(planned, tmp_path):
     pd.read_parquet(planned / "blind.parquet").to_csv(tmp_path / "plans.csv", index=False)
     first, second = (
@@ -204,6 +255,7 @@ def test_statistics_by_hand():
     assert paired_test(np.zeros(50)) == 1.0
     # Six differences of one sign: 2 / 2^6.
     assert paired_test(np.arange(1.0, 7.0)) == pytest.approx(2 / 64)
+    assert paired_test(np.ones(6)) == pytest.approx(2 / 64)
     assert estimate(np.zeros(0), np.random.default_rng(0)) is None
 
 

@@ -9,6 +9,7 @@ import pytest
 from pear.elicitation import Session
 from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
+from pear.portfolio import prior_fit
 from pear.portfolio.audit import audit
 from pear.portfolio.conversations import (
     Conversation,
@@ -42,7 +43,7 @@ def conversations(prior, n=80, questions=5, seed=0, person=None):
             logs = Logistic(0.9).log_probabilities(question.costs(own[None]))[0]
             answered.append((question, Chosen(int(rng.random() < np.exp(logs[1])))))
         who = {"sex": "female", "age": 30} if person is None else person(number)
-        found.append(Conversation(str(number), who, tuple(answered)))
+        found.append(Conversation(str(number), who, tuple(answered), finished=True))
     return found
 
 
@@ -64,6 +65,23 @@ def test_kinds_of_people_are_told_apart():
     contrasts = np.sort(fit.prior.means @ [1.0, -1.0, 0.0])
     assert contrasts[0] < -5
     assert contrasts[-1] > 5
+
+
+def test_who_talked_twice_is_never_both_fitted_and_checked_on(monkeypatch):
+    told = conversations(WIDE, 40, questions=2)
+    twice = [replace(one, id=str(number // 2)) for number, one in enumerate(told)]
+    sets = []
+
+    def record(people, prior, settings, seed, workers):
+        sets.append({one.id for one in people})
+        return _read_all(people, prior, settings, seed, workers)
+
+    monkeypatch.setattr(prior_fit, "_read_all", record)
+    fit = fit_prior(twice, WIDE, replace(QUICK, rounds=1, components=1))
+    assert (fit.fitted_on, fit.checked_on, fit.gain.n) == (14, 6, 6)
+    assert not sets[0] & sets[-1]
+    with pytest.raises(InvalidSetting, match="'held_out' must leave 10 people"):
+        fit_prior(twice, WIDE, FitSettings(held_out=0.9))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -97,7 +115,7 @@ def test_too_few_conversations_are_refused():
     with pytest.raises(InvalidData, match="at least 20"):
         fit_prior(conversations(PEOPLE, 19), WIDE)
     silent = [Conversation(str(i), {}, ()) for i in range(50)]
-    with pytest.raises(InvalidData, match="got 0 of 50"):
+    with pytest.raises(InvalidData, match="got 0 in 50"):
         fit_prior(silent, WIDE)
 
 
@@ -183,4 +201,9 @@ def test_the_audit_finds_the_group_a_prior_does_not_fit():
     assert female.cells["fit"].difference < 0
     assert female.cells["questions"].estimate.mean == 7
     assert male.cells["questions"].estimate.mean == 5
+    given_up = [replace(one, finished=False) for one in told if one.person["sex"] == "female"]
+    left = audit(PROBLEM, portfolio(), conversations=told[:60] + given_up).attributes[0].groups[0]
+    assert left.cells["finished"].estimate.mean == 0.0
+    assert left.cells["finished"].flagged
+    assert left.cells["questions"].too_small
     assert report.conversations == 120

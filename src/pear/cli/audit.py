@@ -34,6 +34,9 @@ def command(
     level: Annotated[float, typer.Option(help="Probability of any false alarm.")] = 0.05,
     smallest: Annotated[int, typer.Option(help="Fewest people of a group that is judged.")] = 30,
     flips: Annotated[int, typer.Option(help="Most people of a group that are flipped.")] = 200,
+    max_length: Annotated[int | None, typer.Option(help="As given to 'pear plan'.")] = None,
+    max_rows: Annotated[int, typer.Option(help="As given to 'pear plan'.")] = 200_000,
+    changes_per_feature: Annotated[int, typer.Option(help="As given to 'pear plan'.")] = 1,
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
 ) -> None:
     """Compare protected groups: share with a plan, cost, steps, questions, the prior's fit."""
@@ -42,7 +45,7 @@ def command(
     from pear.portfolio.audit.plans import read_plans
     from pear.portfolio.conversations import read_conversations
     from pear.portfolio.sources import read_prior
-    from pear.portfolio.worker import ModelPlace
+    from pear.portfolio.worker import ModelPlace, Search
     from pear.problem.files import model_location, read_problem, write_text
 
     stated = read_problem(problem)
@@ -62,6 +65,7 @@ def command(
         people=people,
         conversations=read_conversations(conversations, stated) if conversations else (),
         prior=read_prior(stated, problem, prior) if conversations else None,
+        search=Search(max_length, max_rows, changes_per_feature),
         workers=workers,
     )
     if output is not None:

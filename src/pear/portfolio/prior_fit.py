@@ -58,8 +58,8 @@ class FitSettings:
             if not 0 < getattr(self, name) < 1:
                 value = getattr(self, name)
                 raise InvalidSetting(f"'{name}' must lie between 0 and 1 (got {value!r})")
-        for name in ("rounds", "n_particles", "n_draws"):
-            if getattr(self, name) < 1:
+        for name in ("rounds", "n_particles", "n_draws", "components"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {getattr(self, name)!r})")
 
 
@@ -112,30 +112,36 @@ def fit_prior(
 ) -> Fit:
     """A population prior from conversations, starting from ``old``, and the held-out check."""
     useful = [c for c in conversations if any(isinstance(a, Chosen) for _, a in c.answered)]
-    if len(useful) < FEWEST:
+    names = list(dict.fromkeys(c.id for c in useful))
+    if len(names) < FEWEST:
         raise InvalidData(
-            f"a prior needs at least {FEWEST} conversations with a choice "
-            f"(got {len(useful)} of {len(conversations)}); collect more"
+            f"a prior needs at least {FEWEST} people who made a choice "
+            f"(got {len(names)} in {len(conversations)} conversations); collect more"
         )
     rng = np.random.default_rng(settings.seed)
-    order = rng.permutation(len(useful))
-    kept = max(2, round(settings.held_out * len(useful)))
-    held_out = [useful[i] for i in sorted(order[:kept])]
-    training = [useful[i] for i in sorted(order[kept:])]
+    kept = max(2, round(settings.held_out * len(names)))
+    if len(names) - kept < FEWEST // 2:
+        raise InvalidSetting(
+            f"'held_out' must leave {FEWEST // 2} people to fit on (got {settings.held_out!r} "
+            f"of {len(names)} people)"
+        )
+    # Split by person: who talked twice is either fitted on or checked on, never both.
+    checked = {names[i] for i in rng.permutation(len(names))[:kept]}
+    held_out = [c for c in useful if c.id in checked]
+    training = [c for c in useful if c.id not in checked]
     components = settings.components or _best_number(training, old, settings, workers)
     prior = _fitted(training, old, components, settings, workers)
     seed = [settings.seed, 2]
     before = _read_all(held_out, old, settings, seed, workers)
     after = _read_all(held_out, prior, settings, seed, workers)
-    old_sums = np.array([reading.log_likelihoods.sum() for reading in before])
-    new_sums = np.array([reading.log_likelihoods.sum() for reading in after])
+    old_sums, new_sums = (_by_person(held_out, readings) for readings in (before, after))
     choices = sum(len(reading.log_likelihoods) for reading in before)
     gain = estimate(new_sums - old_sums, rng)
     assert gain is not None
     return Fit(
         prior=prior,
-        fitted_on=len(training),
-        checked_on=len(held_out),
+        fitted_on=len(names) - kept,
+        checked_on=kept,
         choices=choices,
         old=float(old_sums.sum() / choices),
         new=float(new_sums.sum() / choices),
@@ -143,6 +149,16 @@ def fit_prior(
         p=sign_flip_test(new_sums - old_sums, rng),
         level=settings.level,
     )
+
+
+def _by_person(
+    conversations: Sequence[Conversation], readings: Sequence[Reading]
+) -> NDArray[np.float64]:
+    """Log-likelihood of all choices of each person, shape ``(n,)``."""
+    sums: dict[str, float] = {}
+    for conversation, reading in zip(conversations, readings, strict=True):
+        sums[conversation.id] = sums.get(conversation.id, 0.0) + reading.log_likelihoods.sum()
+    return np.array(list(sums.values()))
 
 
 def sign_flip_test(differences: NDArray[np.float64], rng: np.random.Generator) -> float:
@@ -163,7 +179,9 @@ def _best_number(
     workers: int | None,
 ) -> int:
     """The number of kinds whose fit on three quarters of the people predicts the rest best."""
-    rest, part = people[::4], [person for i, person in enumerate(people) if i % 4]
+    aside = set(list(dict.fromkeys(c.id for c in people))[::4])
+    rest = [c for c in people if c.id in aside]
+    part = [c for c in people if c.id not in aside]
     scores = {}
     for components in CANDIDATES:
         prior = _fitted(part, old, components, settings, workers)

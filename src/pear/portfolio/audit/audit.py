@@ -15,8 +15,15 @@ from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.portfolio.audit.flips import flip, is_used
 from pear.portfolio.audit.groups import Cut, Grouping, groupings, make_cut
 from pear.portfolio.audit.plans import Plans
-from pear.portfolio.audit.report import Attribute, Cell, Flip, Group, Report
-from pear.portfolio.audit.statistics import amount_test, estimate, holm, paired_test, share_test
+from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
+from pear.portfolio.audit.statistics import (
+    amount_test,
+    estimate,
+    gained_or_lost_test,
+    holm,
+    paired_test,
+    share_test,
+)
 from pear.portfolio.conversations import Conversation, read_under
 from pear.portfolio.tables import open_table
 from pear.portfolio.worker import Model, Search, load_black_box
@@ -92,7 +99,7 @@ def audit(
         smallest=settings.smallest,
         tests=len(adjusted),
         attributes=tuple(_judged(part, adjusted, settings.level) for part in parts),
-        flips=tuple(_judge(entry, adjusted, settings.level) for entry in flips),
+        flips=tuple(_judged_flip(entry, adjusted, settings.level) for entry in flips),
         unused=unused,
         not_flipped=why,
         conversations=len(conversations),
@@ -126,7 +133,7 @@ class _Tests:
         found = Cell(n, too_small=False, estimate=estimate(inside, rng))
         if len(outside) < smallest:
             return found
-        share = measure == "plan"
+        share = measure in SHARES
         p = share_test(inside > 0, outside > 0) if share else amount_test(inside, outside)
         sides = frozenset([(members & counted).tobytes(), (~members & counted).tobytes()])
         number = self.add(p, (measure, sides))
@@ -200,7 +207,10 @@ def _of_conversations(
     """Questions answered and the prior's fit, by grouping and group."""
     people = pd.DataFrame([dict(conversation.person) for conversation in conversations])
     known = [cut for cut in cuts if cut.name in people.columns]
-    measures = {"questions": np.array([c.n_questions for c in conversations], float)}
+    finished = np.array([c.finished for c in conversations], float)
+    asked = np.array([c.n_questions for c in conversations], float)
+    # Who gave up was asked less than needed: that is no advantage.
+    measures = {"finished": finished, "questions": np.where(finished > 0, asked, np.nan)}
     if prior is not None:
         measures["fit"] = np.array([_fit(c, prior, i) for i, c in enumerate(conversations)])
     return {
@@ -273,12 +283,16 @@ def _flip(flipped: Any, tests: _Tests, rng: Any) -> Flip:
         entry,
         share_approved=float(flipped.approved.mean()),
         share_plan_lost=float(flipped.lost.mean()),
-        difference=estimate(both, rng),
+        share_plan_gained=float(flipped.gained.mean()),
     )
+    plan_p = gained_or_lost_test(int(flipped.gained.sum()), int(flipped.lost.sum()))
+    number = tests.add(plan_p, ("flip", len(tests.entries)))
+    entry = replace(entry, plan_p=plan_p, plan_adjusted=number)
     if len(both) < tests.settings.smallest:
         return entry
     p = paired_test(both)
-    return replace(entry, p=p, adjusted=tests.add(p, ("flip", len(tests.entries))))
+    number = tests.add(p, ("flip", len(tests.entries)))
+    return replace(entry, difference=estimate(both, rng), p=p, adjusted=number)
 
 
 def _judge(entry: Any, adjusted: Sequence[float], level: float) -> Any:
@@ -287,6 +301,14 @@ def _judge(entry: Any, adjusted: Sequence[float], level: float) -> Any:
         return entry
     value = adjusted[int(entry.adjusted)]
     return replace(entry, adjusted=value, flagged=value <= level)
+
+
+def _judged_flip(entry: Flip, adjusted: Sequence[float], level: float) -> Flip:
+    judged: Flip = _judge(entry, adjusted, level)
+    if judged.plan_adjusted is None:
+        return judged
+    value = adjusted[int(judged.plan_adjusted)]
+    return replace(judged, plan_adjusted=value, plan_flagged=value <= level)
 
 
 def _judged(part: Attribute, adjusted: Sequence[float], level: float) -> Attribute:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pear.decision import BlackBox
 from pear.decision.blackbox import probe_states
+from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.audit.groups import Cut
 from pear.portfolio.worker import Model, Search, prepare, workplace
@@ -19,13 +20,16 @@ Floats = NDArray[np.float64]
 
 PROBES = 1_000
 
+MOST_OTHER = 0.02
+"""Share of plans that may come out otherwise when made again."""
+
 
 @dataclass(frozen=True)
 class Flipped:
     """Some people of one group, flipped into another: shape ``(n,)`` each.
 
     ``difference`` of cost, NaN where there is no plan both ways; ``approved`` who need no plan
-    any more; ``lost`` who have none any more.
+    any more; ``lost`` who have none any more; ``gained`` who have one only now.
     """
 
     attribute: str
@@ -34,6 +38,7 @@ class Flipped:
     difference: Floats
     approved: NDArray[np.bool_]
     lost: NDArray[np.bool_]
+    gained: NDArray[np.bool_]
 
 
 def is_used(problem: Problem, model: BlackBox, name: str, states: Floats) -> bool:
@@ -66,7 +71,8 @@ def flip(
 ) -> list[Flipped]:
     """Refused people, at most ``most`` of each group, as members of each other group.
 
-    ``costs`` ``(n,)`` are of their own plans, NaN for none.
+    ``costs`` ``(n,)`` are of their own plans, NaN for none. Those are made again too: plans
+    made with another search would differ without anybody being flipped, and are refused.
     """
     column = problem.space.index(cut.name)
     feature = problem.space[cut.name]
@@ -78,11 +84,15 @@ def flip(
         members = np.flatnonzero(codes == before)
         if len(members) > most:
             members = np.sort(rng.choice(members, most, replace=False))
+        others = [v for k, v in enumerate(cut.values) if k != before and v is not None]
+        if not len(members) or not others:
+            continue
         for after in range(len(cut.values)):
-            if after == before or not len(members) or cut.values[after] is None:
+            if cut.values[after] is None:
                 continue
             changed = states[members].copy()
-            changed[:, column] = feature.code(_value(cut.values[after], feature))
+            if after != before:
+                changed[:, column] = feature.code(_value(cut.values[after], feature))
             tasks.append((changed, weights[members]))
             kept.append((before, after, members))
     results = run_tasks(
@@ -93,26 +103,46 @@ def flip(
         initargs=(problem, model, search, None),
         ordered=True,
     )
-    found = []
-    for (before, after, members), (_, flipped) in zip(kept, results, strict=True):
-        difference = flipped - costs[members]
-        found.append(
-            Flipped(
-                cut.name,
-                cut.labels[before],
-                cut.labels[after],
-                difference,
-                flipped == 0.0,
-                np.isnan(flipped) & ~np.isnan(costs[members]),
-            )
+    found = {
+        (before, after): now for (before, after, _), (_, now) in zip(kept, results, strict=True)
+    }
+    _check_same_search([(costs[members], found[b, a]) for b, a, members in kept if a == b])
+    return [
+        _flipped(cut, before, after, found[before, before], found[before, after])
+        for before, after, _ in kept
+        if after != before
+    ]
+
+
+def _flipped(cut: Cut, before: int, after: int, own: Floats, other: Floats) -> Flipped:
+    return Flipped(
+        cut.name,
+        cut.labels[before],
+        cut.labels[after],
+        difference=other - own,
+        approved=other == 0.0,
+        lost=np.isnan(other) & ~np.isnan(own),
+        gained=np.isnan(own) & ~np.isnan(other),
+    )
+
+
+def _check_same_search(pairs: list[tuple[Floats, Floats]]) -> None:
+    """Refuse plans that come out otherwise now, for more than a few borderline people."""
+    if not pairs:
+        return
+    stored, again = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    same = np.isclose(stored, again, rtol=1e-6, atol=1e-9, equal_nan=True)
+    if same.mean() < 1 - MOST_OTHER:
+        raise InvalidSetting(
+            f"{(~same).sum():,} of {len(same):,} plans come out otherwise when made again; give "
+            "the --max-length, --max-rows and --changes-per-feature that 'pear plan' was given"
         )
-    return found
 
 
 def _value(value: Any, feature: Any) -> Any:
     if feature.kind == "boolean":
         return value in ("yes", True)
-    return int(value) if feature.kind == "integer" else value
+    return int(float(value)) if feature.kind == "integer" else value
 
 
 def _plan_costs(task: tuple[Floats, Floats]) -> Floats:

@@ -64,10 +64,11 @@ def make_cut(name: str, column: pd.Series, problem: Problem, edges: Sequence[flo
     is_number = feature.is_number if feature else bool(numbers.notna().all() and len(column))
     is_number = is_number and (bool(edges) or numbers.nunique() > BINS + 2)
     if not is_number:
-        present = sorted({_text(value) for value in column if not pd.isna(value)})
+        present = {_text(value): value for value in column if not pd.isna(value)}
         order = [c for c in feature.categories if c in present] if feature else []
-        labels = tuple(order or present)
-        return Cut(name, labels, values=labels)
+        labels = tuple(order or sorted(present, key=_in_order))
+        is_number = feature is not None and feature.is_number
+        return Cut(name, labels, values=tuple(present[n] for n in labels) if is_number else labels)
     places = list(edges) or np.quantile(numbers.dropna(), np.arange(1, BINS) / BINS).tolist()
     if not edges and bool((numbers.dropna() % 1 == 0).all()):
         places = np.ceil(places).tolist()
@@ -104,6 +105,14 @@ def _bin_labels(edges: Sequence[float]) -> tuple[str, ...]:
     shown = [show_number(edge) for edge in edges]
     middle = [f"{low} to below {high}" for low, high in pairwise(shown)]
     return (f"below {shown[0]}", *middle, f"{shown[-1]} or more")
+
+
+def _in_order(label: str) -> tuple[float, str]:
+    """Numbers by their size and before all else, then by the alphabet."""
+    try:
+        return float(label), label
+    except ValueError:
+        return np.inf, label
 
 
 def _text(value: Any) -> str:

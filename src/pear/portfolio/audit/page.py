@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from pear.portfolio.audit.figures import intervals, show
-from pear.portfolio.audit.report import MEASURES, Attribute, Cell, Flip, Report, shown_p
+from pear.portfolio.audit.report import MEASURES, SHARES, Attribute, Cell, Flip, Report, shown_p
 
 STYLE = """
 :root { color-scheme: light; }
@@ -76,7 +76,7 @@ def _attribute(attribute: Attribute) -> str:
         empty = len(rows) - len(present)
         if not present:
             continue
-        share = measure == "plan"
+        share = measure in SHARES
         words = MEASURES[measure]
         note = f"<p>{empty} groups have nobody here.</p>" if empty else ""
         parts.append(
@@ -109,7 +109,7 @@ def _line(label: str, cell: Cell, share: bool) -> str:
     return (
         f"<tr>{name}<td>{show(e.mean, share)}</td>"
         f"<td>{show(e.low, share)} to {show(e.high, share)}</td><td>{difference}</td>"
-        f"{_probability(cell)}</tr>"
+        f"{_probability(cell.adjusted, cell.flagged)}</tr>"
     )
 
 
@@ -123,7 +123,8 @@ def _flips(report: Report) -> str:
             "person gets the same decision and the same plan whatever it is.</p>"
         )
     if report.flips:
-        heads = ("people", "approved at once", "plan lost", "plan costs more by", "adjusted p")
+        heads = ("people", "approved at once", "plan gained", "plan lost", "adjusted p",
+                 "plan costs more by", "adjusted p")  # fmt: skip
         head = "".join(f'<th scope="col">{name}</th>' for name in ("people as", *heads))
         lines = "".join(_flip(entry) for entry in report.flips)
         parts.append(
@@ -136,13 +137,15 @@ def _flips(report: Report) -> str:
 def _flip(entry: Flip) -> str:
     label = escape(f"{entry.attribute}: {entry.before} as {entry.after}")
     name = f'<th scope="row">{label}</th><td>{entry.n:,}</td>'
-    if entry.share_approved is None or entry.share_plan_lost is None:
-        return f'<tr>{name}<td colspan="4" class="small-group">too small to judge</td></tr>'
+    shares = (entry.share_approved, entry.share_plan_gained, entry.share_plan_lost)
+    if entry.too_small:
+        return f'<tr>{name}<td colspan="6" class="small-group">too small to judge</td></tr>'
     d = entry.difference
-    amount = "" if d is None else f"{d.mean:+.3g} ({d.low:+.3g} to {d.high:+.3g})"
+    amount = f"{d.mean:+.3g} ({d.low:+.3g} to {d.high:+.3g})" if d else "too few with both plans"
+    cells = "".join(f"<td>{share or 0:.1%}</td>" for share in shares)
     return (
-        f"<tr>{name}<td>{entry.share_approved:.1%}</td><td>{entry.share_plan_lost:.1%}</td>"
-        f"<td>{amount}</td>{_probability(entry)}</tr>"
+        f"<tr>{name}{cells}{_probability(entry.plan_adjusted, entry.plan_flagged)}"
+        f"<td>{amount}</td>{_probability(entry.adjusted, entry.flagged)}</tr>"
     )
 
 
@@ -157,7 +160,7 @@ def _conversations(report: Report) -> str:
     )
 
 
-def _probability(entry: Cell | Flip) -> str:
-    if entry.flagged:
-        return f'<td class="flag">{shown_p(entry.adjusted)} found</td>'
-    return f"<td>{shown_p(entry.adjusted)}</td>"
+def _probability(adjusted: float | None, flagged: bool) -> str:
+    if flagged:
+        return f'<td class="flag">{shown_p(adjusted)} found</td>'
+    return f"<td>{shown_p(adjusted)}</td>"

@@ -12,11 +12,15 @@ MEASURES = {
     "plan": "share of the refused with a plan",
     "cost": "cost of the plan",
     "length": "steps of the plan",
-    "questions": "questions answered in a conversation",
+    "finished": "share of conversations that ended with a plan accepted",
+    "questions": "questions answered until a plan was accepted",
     "fit": "how much better than a guess the prior predicts an answer (log-likelihood per choice)",
 }
 """Every measure, in words. The first three are over the refused (cost and steps over those with
 a plan), the others over conversations."""
+
+SHARES = ("plan", "finished")
+"""Measures that are shares of people."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class Flip:
     """The same people of one group with the protected attribute of another.
 
     ``share_approved`` of them would be approved as they are; ``share_plan_lost`` would have no
-    plan; ``difference`` is what their plan would cost more (less when negative), over those
-    who have one both ways.
+    plan any more, ``share_plan_gained`` have one only then (``plan_p`` of the two);
+    ``difference`` is what their plan would cost more (less when negative), over those who have
+    one both ways, unless those are too few.
     """
 
     attribute: str
@@ -71,6 +76,10 @@ class Flip:
     too_small: bool
     share_approved: float | None = None
     share_plan_lost: float | None = None
+    share_plan_gained: float | None = None
+    plan_p: float | None = None
+    plan_adjusted: float | None = None
+    plan_flagged: bool = False
     difference: Estimate | None = None
     p: float | None = None
     adjusted: float | None = None
@@ -114,6 +123,13 @@ class Report:
                             f"(adjusted p = {shown_p(cell.adjusted)})",
                         )
         for flip in self.flips:
+            if flip.plan_flagged:
+                found["plan", flip.attribute, flip.before, flip.after] = (
+                    f"{flip.attribute}: for the same people, {flip.before} as {flip.after}, "
+                    f"{flip.share_plan_gained:.1%} would have a plan who have none, and "
+                    f"{flip.share_plan_lost:.1%} none who have one "
+                    f"(adjusted p = {shown_p(flip.plan_adjusted)})"
+                )
             if flip.flagged and flip.difference is not None:
                 amount = flip.difference.mean
                 found[flip.attribute, flip.before, flip.after] = (

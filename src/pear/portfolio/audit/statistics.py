@@ -1,9 +1,10 @@
 """Is a difference between groups more than chance?
 
 Intervals are bootstrap percentiles. Tests compare a group with everybody else: Fisher's exact
-test for shares, the rank test of Mann and Whitney for amounts, the signed-rank test of Wilcoxon
-for the same people twice. All tests of a report form one family; Holm's correction keeps the
-probability of a single false alarm among all of them at the stated level.
+test for shares, the rank test of Mann and Whitney for amounts; and the same people twice: the
+signed-rank test of Wilcoxon for amounts, McNemar's for who has a plan. All tests of a report form
+one family; Holm's correction keeps the probability of a single false alarm among all of them at
+the stated level.
 
 References: Holm (1979), A simple sequentially rejective multiple test procedure.
 """
@@ -22,6 +23,9 @@ Floats = NDArray[np.float64]
 RESAMPLES = 1_000
 AT_ONCE = 2_000_000
 """Numbers resampled at a time."""
+
+FEW, ALL_SIGNS = 25, 14
+"""Differences up to which no normal distribution is assumed, and all signs are tried."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,31 @@ def paired_test(differences: Floats) -> float:
     moved = differences[np.abs(differences) > 1e-9]
     if not len(moved):
         return 1.0
-    method = "exact" if len(moved) <= 25 else "asymptotic"
-    return float(stats.wilcoxon(moved, method=method).pvalue)
+    if len(moved) > FEW:
+        return float(stats.wilcoxon(moved, method="asymptotic").pvalue)
+    return _signed_rank(moved)
+
+
+def _signed_rank(moved: Floats) -> float:
+    """The same over all signs, or many random ones: tables of the exact distribution know no
+    ties, and plans often cost the same."""
+    n = len(moved)
+    ranks = stats.rankdata(np.abs(moved))
+    if n <= ALL_SIGNS:
+        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    else:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**ALL_SIGNS, n))
+        signs[0] = np.sign(moved)
+    return float((np.abs(signs @ ranks) >= abs(np.sign(moved) @ ranks) - 1e-9).mean())
+
+
+def gained_or_lost_test(gained: int, lost: int) -> float:
+    """Probability of so many more gains than losses, or the reverse, by chance (McNemar, exact).
+
+    >>> gained_or_lost_test(6, 0), gained_or_lost_test(0, 0)
+    (0.03125, 1.0)
+    """
+    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
 def holm(values: Sequence[float]) -> list[float]:
