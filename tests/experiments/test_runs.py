@@ -16,7 +16,7 @@ from pear.experiments.profiles import PROFILES, Profile, find_profile
 from pear.experiments.registry import build_world, find_method
 from pear.experiments.runner import make_tasks, run_experiments
 from pear.experiments.store import Store
-from pear.experiments.suite import read_rows
+from pear.experiments.suite import read_rows, run_suite
 
 OWN = "tests.experiments.own:"
 SMALL = replace(
@@ -138,6 +138,13 @@ def test_what_does_not_exist_is_refused_with_what_does(call, said):
 def test_the_command_refuses_an_unknown_experiment(tmp_path):
     ended = CliRunner().invoke(app, ["bench", "alchemy", "--output", str(tmp_path)])
     assert isinstance(ended.exception, InvalidSetting)
+
+
+def test_a_report_before_the_run_has_ended_says_what_is_missing(tmp_path, cache):
+    pytest.importorskip("matplotlib")
+    page = run_suite(("graphs", "actions"), SMALL, tmp_path, run=False)
+    assert "**Unfinished: 1 of 1 tasks have no rows yet.**" in page.read_text()
+    assert "| earn_more |" in (tmp_path / "tables" / "actions-loan_book.md").read_text()
 
 
 def test_nothing_to_run_is_said():
