@@ -62,6 +62,18 @@ class Service:
                 time.sleep(0.1)
         raise TimeoutError("the service did not become ready")
 
+    def processor_seconds(self) -> float:
+        """Processor time of all processes of the service so far."""
+        total = 0.0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == self.process.pid:
+                total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return total
+
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -187,7 +199,9 @@ def measure_load(people: int, think: float, database: str, workers: int) -> dict
     service = Service(database, searchers=max(1, 2 // workers), workers=workers)
     tally = Tally()
     try:
+        before = service.processor_seconds()
         total = asyncio.run(everyone(service, records, think, tally))
+        used = service.processor_seconds() - before
     finally:
         service.kill()
     milliseconds = 1000 * np.array(tally.seconds)
@@ -197,6 +211,10 @@ def measure_load(people: int, think: float, database: str, workers: int) -> dict
         f"{total:.0f} s, answer to question median {median:.0f} ms "
         f"({median / 1000 / alone:.1f} times the engine alone, {1000 * alone:.0f} ms), "
         f"95th percentile {p95:.0f} ms, {tally.errors} errors, {tally.refused} refusals"
+    )
+    print(
+        f"processor time {1000 * used / len(milliseconds):.0f} ms per answer, the first question "
+        f"of each conversation counted in; {used / total:.2f} processors busy on average"
     )
     counts = np.array(tally.questions)
     print(
@@ -212,6 +230,7 @@ def measure_load(people: int, think: float, database: str, workers: int) -> dict
         "load.p95_ms": float(p95),
         "load.errors": tally.errors,
         "load.refusals": tally.refused,
+        "load.processor_ms_per_answer": 1000 * used / len(milliseconds),
         "load.median_over_engine_alone": float(median) / 1000 / alone,
         "load.questions_median": float(np.median(counts)),
         "load.questions_3_to_5_share": float(np.mean((counts >= 3) & (counts <= 5))),

@@ -12,12 +12,14 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.elicitation import ChoiceSet, Session
+from pear.elicitation import ChoiceSet, Recommendation, Session
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import ConversationError, PearError
 from pear.planning.exact import ExactPlanner
@@ -45,7 +47,9 @@ class Engine:
         prior: GaussianMixturePrior | None = None,
     ) -> None:
         self.problem, self.black_box = problem, black_box
+        # Plans to ask about need no proof, so their search is short; the plan given has one.
         self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
+        self.asking = ExactPlanner(problem, black_box, max_rows=settings.question_rows)
         self.prior = prior or default_prior(problem)
         self.settings = SessionSettings(k=settings.choices, max_questions=settings.max_questions)
         self._most = settings.cached_sessions
@@ -130,7 +134,7 @@ class Engine:
         session = self._session(state)
         if rest := steps[content["steps"] :]:
             works = self.decision(_after(state["record"], rest))["favourable"]
-            same = _changes(rest) == _planned(session.recommend().plan)
+            same = _changes(rest) == _planned(self._recommend(session).plan)
             state["notices"] = ["rest_same" if same else "rest_easier" if works else "rest_new"]
         return state, session, content
 
@@ -147,7 +151,7 @@ class Engine:
         session = self._session(state)
         notice = "model_question"
         if before is not None:
-            same = _changes(before["plan"]["steps"]) == _planned(session.recommend().plan)
+            same = _changes(before["plan"]["steps"]) == _planned(self._recommend(session).plan)
             notice = "model_same" if same else "model_new"
         state["notices"] = [] if state["view"] is None else [notice]
         return state, session, {"model": self.black_box.fingerprint}
@@ -188,7 +192,7 @@ class Engine:
             ]
             view |= {"stage": "question", "left": self._questions_left(question)}
             return {**view, "question": {"number": question.number, "plans": plans}}
-        found = session.recommend()
+        found = self._recommend(session)
         if found.plan.success:
             if decision["favourable"]:
                 view["notices"] = [*view["notices"], "reached"]
@@ -203,13 +207,24 @@ class Engine:
         rounds = 1 + math.ceil(math.log(max(question.gain / least, 1.0), k))
         return min(rounds, self.settings.max_questions - question.number + 1)
 
+    def _recommend(self, session: Session) -> Recommendation:
+        """The best plan with its proof; the long search only where the short one proved nothing."""
+        found = session.recommend()
+        if found.plan.certificate.verdict in ("optimal", "infeasible"):
+            return found
+        plan = self.planner.plan(session.start, _draws(session), session.limits)
+        if plan.moves == found.plan.moves:
+            return replace(found, plan=plan)
+        if not plan.success and found.plan.success:
+            return found
+        # How sure we are was worked out for the other plan: not known for this one.
+        return replace(found, plan=plan, confidence=-1.0)
+
     def _result(self, session: Session, found: Any) -> dict[str, Any]:
         plan: Plan = found.plan
         shown, mean = card(self.problem, plan), session.posterior.mean()
-        rng = np.random.default_rng([session.seed, session.n_answers, 7])
-        draws = session.posterior.draw(DRAWS, rng)
         shorter = (
-            self.planner.plans_by_length(session.start, draws, session.limits)
+            self.planner.plans_by_length(session.start, _draws(session), session.limits)
             if len(plan.steps) > 1
             else []
         )
@@ -217,7 +232,7 @@ class Engine:
             "plan": with_reasons(self.problem, self.black_box, plan, shown, mean),
             "receipt": plan.to_dict(),
             "cost": plan.cost,
-            "confidence": found.confidence if plan.steps else None,
+            "confidence": found.confidence if plan.steps and found.confidence >= 0 else None,
             "verdict": plan.certificate.verdict,
             "alternatives": alternatives(self.problem, plan, shorter),
             "made_at": time.time(),
@@ -262,7 +277,7 @@ class Engine:
             return known[1]
         state = self.problem.state(snapshot["record"])
         session = Session(
-            self.planner,
+            self.asking,
             snapshot["record"],
             self.prior,
             settings=self.settings,
@@ -272,7 +287,7 @@ class Engine:
         answers = list((snapshot["session"] or {}).get("answers", ()))
         if not answers:
             return session
-        return Session.from_dict({**session.to_dict(), "events": answers}, self.planner, self.prior)
+        return Session.from_dict({**session.to_dict(), "events": answers}, self.asking, self.prior)
 
     def _remember(self, state: Snapshot, columns: Mapping[str, Any], session: Session) -> None:
         self._sessions[state["id"]] = (_digest({**state, **columns}), session)
@@ -283,6 +298,12 @@ class Engine:
 def _state(snapshot: Snapshot) -> dict[str, Any]:
     """A conversation to change; ``accepted`` says that the person wants a plan, not questions."""
     return {**snapshot, "accepted": bool((snapshot["view"] or {}).get("accepted"))}
+
+
+def _draws(session: Session) -> NDArray[np.float64]:
+    """Posterior samples ``(n, p)`` that plans are made for, the same at each look."""
+    rng = np.random.default_rng([session.seed, session.n_answers, 7])
+    return session.posterior.draw(DRAWS, rng)
 
 
 def _digest(snapshot: Snapshot) -> str:

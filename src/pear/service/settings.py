@@ -40,6 +40,7 @@ class Settings:
     choices: int = 2
     max_questions: int = 10
     max_rows: int = 200_000
+    question_rows: int = 20_000
     expiry_days: int = 30
     retention_days: int = 90
     sweep_seconds: float = 3600.0
@@ -65,7 +66,13 @@ class Settings:
                 "file, or the address of a scoring endpoint, with --model"
             )
         lowest = {"searchers": 0, "waiting_per_searcher": 1, "choices": 2, "max_questions": 1}
-        lowest |= {"expiry_days": 1, "retention_days": 1, "max_body": 1024, "max_rows": 1000}
+        lowest |= {
+            "expiry_days": 1,
+            "retention_days": 1,
+            "max_body": 1024,
+            "max_rows": 1000,
+            "question_rows": 1000,
+        }
         lowest |= {"link_per_minute": 1, "key_per_minute": 1, "stranger_per_minute": 1}
         for name, least in lowest.items():
             if getattr(self, name) < least:
