@@ -9,7 +9,16 @@ from pear.planning.exact.assignments import Rows
 from pear.planning.exact.front import Front, Incumbent, Lane
 from pear.planning.exact.options import build_tables
 from pear.planning.exact.polish import neighbours
-from pear.problem import NO_LIMITS
+from pear.problem import (
+    NO_LIMITS,
+    Action,
+    ActionSpace,
+    CostGraph,
+    Feature,
+    FeatureSpace,
+    Goal,
+    Problem,
+)
 from tests.planning.exact.test_ties_and_batches import flags
 
 
@@ -114,14 +123,22 @@ def test_neighbours_of_a_plan_change_one_feature_and_may_cost_less():
 
 
 def test_a_first_plan_that_follows_the_score_is_made_cheaper():
-    """The score leads the beam through d; leaving d out again is cheaper."""
-    problem = flags("abcdefgh", max_length=8)
+    """The beam raises x as far as the score rises; less of it is enough, and cheaper."""
+    decoys = "abcdefghijkl"
+    space = FeatureSpace(tuple(Feature(name, scale=(0.0, 9.0)) for name in "xy" + decoys))
+    values = tuple(float(value) for value in range(1, 10))
+    actions = [Action(f"set_{name}", name, "set", values) for name in "xy"]
+    actions += [Action(f"on_{name}", name, "set", (9.0,)) for name in decoys]
+    action_space = ActionSpace(space, tuple(actions))
+    problem = Problem(space, action_space, CostGraph(space), Goal(), max_length=6)
 
     def score(states):
-        return np.minimum(0.9, 0.1 + 0.15 * states[:, :3].sum(axis=1) + 0.16 * states[:, 3])
+        pair = states[:, :2]
+        return 0.1 + 0.15 * (pair >= 4).sum(axis=1) + 0.011 * pair.sum(axis=1)
 
-    black_box = BlackBox(score, problem.space, problem.goal, fingerprint="sum")
-    weights = np.array([9.0, 9.0, 9.0, 80.0, 9.0, 9.0, 9.0, 9.0])
-    plan = ExactPlanner(problem, black_box, max_rows=60, first_batch=4).plan(np.zeros(8), weights)
+    black_box = BlackBox(score, space, problem.goal, fingerprint="tempting")
+    weights = np.array([90.0] * 2 + [9.0] * 12)
+    planner = ExactPlanner(problem, black_box, max_rows=600, first_batch=4)
+    plan = planner.plan(np.zeros(14), weights)
     assert plan.certificate.verdict == "bounded"
-    assert plan.cost == 27
+    assert plan.cost == pytest.approx(100)  # the beam's own plan costs 110
