@@ -73,7 +73,9 @@ def test_interrupted_training_loses_at_most_one_interval(folder, monkeypatch):
         return step(self)
 
     monkeypatch.setattr(Trainer, "step", interrupted)
-    assert train(folder, "-o", folder / "cut.safetensors").exit_code != 0
+    stopped = train(folder, "-o", folder / "cut.safetensors")
+    assert stopped.exit_code != 0
+    assert "The same command goes on from" in stopped.output
     monkeypatch.setattr(Trainer, "step", step)
     told = train(folder, "-o", folder / "cut.safetensors")
     assert "Going on after iteration 2" in told.output

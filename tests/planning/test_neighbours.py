@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pear.errors import InvalidSetting
+from pear.errors import InvalidProblem, InvalidSetting
 from pear.planning.changes import change_costs, change_features
 from pear.planning.neighbours import NeighboursPlanner, places_of
 from pear.problem import Limits
@@ -153,6 +153,23 @@ def test_limits_are_kept(planner, person):
     plans = planner.candidates(person, np.ones((3, 6)), 50, values)
     assert plans
     assert all(step.after != "manager" for plan in plans for step in plan.steps)
+
+
+def test_a_margin_nobody_reaches_is_no_success(planner):
+    state = planner.problem.state({"age": 30.0, "income": 9.0, "debt": 2.0, "job": "none"})
+    limits = Limits(margin=0.499999)
+    assert planner.black_box.favourable(state[None])[0]
+    plan = planner.plan(state, np.ones(6), limits=limits)
+    assert not plan.success
+    assert plan.certificate.verdict == "unknown"
+    assert plan.limits == limits
+
+
+def test_limits_on_unknown_names_are_refused(planner, person):
+    with pytest.raises(InvalidProblem, match="no feature 'shoe size'"):
+        planner.plan(person, np.ones(6), limits=Limits(features=("shoe size",)))
+    with pytest.raises(InvalidProblem, match="unknown actions: fly"):
+        planner.plan(person, np.ones(6), limits=Limits(actions=("fly",)))
 
 
 def test_nobody_like_them_means_no_plan(planner):

@@ -1,12 +1,15 @@
 """Reasons of any plan: every number they name is recomputed here one state at a time."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.planning.changes import change_costs
 from pear.planning.exact import ExactPlanner
 from pear.planning.neighbours import NeighboursPlanner
 from pear.planning.planner import plan_from_moves
@@ -149,6 +152,14 @@ def test_a_planners_own_reason_is_kept_in_front():
                     other.after
                 )
         assert reason.without.score == pytest.approx(MODEL.score(end[None])[0])
+        # Costs depend on the state before: they are counted anew, not taken off the sum.
+        rest = [
+            PROBLEM.space.index(other.feature)
+            for other in plan.steps
+            if other.feature != step.feature
+        ]
+        paid = change_costs(PROBLEM, person, end, rest, weights[0]).sum()
+        assert reason.without.cost == pytest.approx(paid)
 
 
 def test_limits_decide_which_alternatives_are_open():
@@ -165,6 +176,24 @@ def test_limits_decide_which_alternatives_are_open():
         Limits(values=(("income", 4.0),)),
     )
     assert held.reasons[0].cheaper.argument == 1.0
+
+
+def test_a_plans_own_weights_and_limits_are_the_default():
+    states, weights = random_people(PROBLEM, 12, np.random.default_rng(7))
+    limits = [Limits(max_steps=1 + i % 3) for i in range(12)]
+    plans = PLANNER.plan_many(states, weights, limits)
+    for plan, weight, limit, found in zip(
+        plans, weights, limits, explain_plans(PROBLEM, MODEL, plans), strict=True
+    ):
+        assert found.reasons == explain(PROBLEM, MODEL, plan, weight, limit).reasons
+
+
+def test_plans_of_another_problem_or_without_weights_are_refused():
+    plan = PLANNER.plan(random_people(PROBLEM, 1, np.random.default_rng(0))[0][0], np.ones(6))
+    with pytest.raises(FingerprintMismatch, match="of another problem"):
+        explain(small_problem(max_length=2), MODEL, plan)
+    with pytest.raises(InvalidSetting, match="'weights' must be given"):
+        explain(PROBLEM, MODEL, replace(plan, weights=()))
 
 
 def test_a_plan_of_no_steps_has_no_reasons_and_everything_is_json():

@@ -9,6 +9,8 @@ import typer
 
 RATES = {"adult": 0.001, "givemecredit": 0.003}
 """The paper's learning rates; 0.001 for any other problem."""
+SIMULATIONS = {"adult": 15, "givemecredit": 10}
+"""The paper's simulations per step in training; 15 for any other problem."""
 
 
 def command(
@@ -24,7 +26,9 @@ def command(
     ] = None,
     iterations: Annotated[int, typer.Option(help="Most iterations.")] = 400,
     people: Annotated[int, typer.Option(help="People searched for in one iteration.")] = 128,
-    simulations: Annotated[int, typer.Option(help="Simulations per step in training.")] = 15,
+    simulations: Annotated[
+        int | None, typer.Option(help="Simulations per step in training; else the paper's.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's; else the paper's.")] = None,
     patience: Annotated[
         int, typer.Option(help="Validations without a better policy before it ends.")
@@ -64,8 +68,8 @@ def command(
         kind=kind,
         iterations=iterations,
         batch_people=people,
-        simulations=simulations,
-        learning_rate=learning_rate or RATES.get(stated.name, 0.001),
+        simulations=SIMULATIONS.get(stated.name, 15) if simulations is None else simulations,
+        learning_rate=RATES.get(stated.name, 0.001) if learning_rate is None else learning_rate,
         patience=patience,
         validate_every=validate_every,
         seed=seed,
@@ -92,8 +96,15 @@ def _train(trainer: Any, output: Path, restart: bool) -> None:
     if unfinished.exists():
         load_checkpoint(trainer, unfinished)
         typer.echo(f"Going on after iteration {trainer.iteration} of '{unfinished}'.")
-    with _Bar(trainer.settings.iterations, trainer.iteration) as bar:
-        policy = trainer.run(bar.report, lambda now: save_checkpoint(now, unfinished))
+    try:
+        with _Bar(trainer.settings.iterations, trainer.iteration) as bar:
+            policy = trainer.run(bar.report, lambda now: save_checkpoint(now, unfinished))
+    except KeyboardInterrupt:
+        if unfinished.exists():
+            typer.echo(f"Stopped. The same command goes on from '{unfinished}'.", err=True)
+        else:
+            typer.echo("Stopped before the first checkpoint; nothing is kept.", err=True)
+        raise
     policy.save(output)
     write_curves(trainer.history, output.with_suffix(".csv"))
     unfinished.unlink(missing_ok=True)

@@ -33,6 +33,7 @@ from pear.planning.sequences import (
     longest,
     roll_out,
 )
+from pear.planning.tree.move_costs import as_samples
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.features import FeatureSpace, States
 
@@ -132,8 +133,9 @@ class EvolutionPlanner:
 
         ``weights`` is ``(p,)`` for all, or ``(n, p)``.
         """
-        weights = self.problem.costs.check_weights(weights)
-        each = np.broadcast_to(weights, (len(states), weights.shape[-1]))[:, None, :]
+        each = as_samples(weights, len(states))
+        if len(states):
+            self.problem.costs.check_weights(each[:, 0])
         return self._solve(np.asarray(states, float), each, limits, rng)
 
     def candidates(

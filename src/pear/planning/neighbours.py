@@ -32,6 +32,7 @@ from pear.errors import InvalidSetting
 from pear.planning.changes import change_costs, feature_steps, plan_from_changes
 from pear.planning.sequences import longest
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.problem.checks import is_whole
 from pear.problem.features import FeatureSpace, States
 
 Floats = NDArray[np.float64]
@@ -81,8 +82,8 @@ class NeighboursPlanner:
     ) -> None:
         if not 0 < share <= 1:
             raise InvalidSetting(f"'share' must be in (0, 1] (got {share!r}); 1 takes every point")
-        if k < 1:
-            raise InvalidSetting(f"'k' must be at least 1 (got {k!r})")
+        if not is_whole(k) or k < 1:
+            raise InvalidSetting(f"'k' must be a whole number of at least 1 (got {k!r})")
         if not radius > 0:
             raise InvalidSetting(f"'radius' must be a positive number (got {radius!r})")
         self.problem, self.black_box = problem, black_box
@@ -191,6 +192,7 @@ class NeighboursPlanner:
         began, rng = time.perf_counter(), rng or np.random.default_rng(0)
         state = np.asarray(state, float)
         weights = self.problem.costs.check_weights(weights)
+        self.problem.actions.allowed(state[None], limits)  # refuses limits on unknown names
         if self.black_box.favourable(state[None], limits)[0]:
             ends, orders = state[None], [np.zeros(0, np.intp)]
         else:

@@ -249,6 +249,9 @@ def broken(change):
         lambda data, tree: tree.update(moves=[77] * len(tree["moves"])),
         lambda data, tree: tree.update(threshold=["x"]),
         lambda data, tree: tree.update(counts=[[1]]),
+        lambda data, tree: tree.update(counts=[[-1] * len(row) for row in tree["counts"]]),
+        lambda data, tree: data.update(usual=[float("nan")] * len(data["usual"])),
+        lambda data, tree: data.update(people=float("inf")),
         lambda data, tree: tree.pop("right"),
     ],
 )
@@ -256,6 +259,26 @@ def test_a_broken_file_is_refused_before_anything_walks(change):
     data, problem = broken(change)
     with pytest.raises(InvalidData):
         Automaton.from_dict(data, problem)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    path = tmp_path / "automaton.json"
+    with pytest.raises(InvalidData, match="cannot be opened"):
+        Automaton.load(path, rule_problem())
+    path.write_text("[" * 100_000)
+    with pytest.raises(InvalidData, match="is no JSON"):
+        Automaton.load(path, rule_problem())
+
+
+def test_a_teacher_or_plans_of_another_problem_are_refused():
+    problem, model, _ = trained()
+    other = small_problem()
+    teacher = ExactPlanner(other, small_model(other))
+    with pytest.raises(FingerprintMismatch, match="'teacher' plans for another problem"):
+        train_automaton(problem, model, teacher, rule_people(20, seed=0), np.ones(4))
+    states, weights = random_people(other, 5, np.random.default_rng(0))
+    with pytest.raises(FingerprintMismatch, match="a plan of another problem"):
+        automaton_from_plans(problem, teacher.plan_many(states, weights), np.ones(4))
 
 
 def test_nothing_to_learn_from_is_said():
@@ -266,5 +289,10 @@ def test_nothing_to_learn_from_is_said():
         )
     with pytest.raises(InvalidSetting, match="no successful plan"):
         automaton_from_plans(rule_problem(), [], np.ones(4))
+    teacher, people = ExactPlanner(problem, model), rule_people(20, seed=0)
+    with pytest.raises(InvalidSetting, match="'people' must be at least 1"):
+        train_automaton(problem, model, teacher, people, np.ones(4), people=0)
+    with pytest.raises(InvalidSetting, match="for each of 20 people"):
+        train_automaton(problem, model, teacher, people, np.ones((5, 4)))
     with pytest.raises(InvalidSetting, match="width"):
         AutomatonPlanner(trained()[2], model, width=0)

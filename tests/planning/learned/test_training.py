@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from pear.decision import BlackBox
-from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
 from pear.planning.learned.episodes import dirichlet
-from pear.planning.learned.policy import Policy
+from pear.planning.learned.policy import Policy, read_safetensors
 from pear.planning.learned.progress import write_curves
 from pear.planning.learned.training import Trainer, TrainingSettings
 from pear.planning.learned.workers import EpisodeSearch, Shard
@@ -68,6 +68,21 @@ def test_a_checkpoint_of_other_training_is_refused(tmp_path):
     save_checkpoint(quick_trainer("fare"), path)
     with pytest.raises(FingerprintMismatch, match="'simulations' was 8, is 9"):
         load_checkpoint(quick_trainer("fare", simulations=9), path)
+
+
+@pytest.mark.parametrize("lost", ["progress", "replay.moves", "adam.0.step"])
+def test_a_damaged_checkpoint_is_refused_in_words(tmp_path, lost):
+    from safetensors.torch import save_file
+
+    path = tmp_path / "training.safetensors"
+    begun = quick_trainer("fare")
+    begun.step()
+    save_checkpoint(begun, path)
+    tensors, metadata = read_safetensors(path)
+    (metadata if lost in metadata else tensors).pop(lost)
+    save_file(tensors, str(path), metadata=metadata)
+    with pytest.raises(ModelRefused, match="--restart"):
+        load_checkpoint(quick_trainer("fare"), path)
 
 
 def test_processes_find_what_this_one_finds():

@@ -1,14 +1,17 @@
 """Plain MCTS as a planner: optimum, limits, budget, candidates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pear.errors import InvalidSetting
+from pear.planning.exact import ExactPlanner
 from pear.planning.tree import TreeSearch
 from pear.planning.tree.rules import LengthRules, SavingRules
-from pear.problem import Limits, walk
+from pear.problem import CostGraph, Limits, walk
 from tests.planning.small_problems import brute_force, random_people, small_model, small_problem
 
 
@@ -138,6 +141,29 @@ def test_counts_below_one_are_refused(setting):
     problem = small_problem()
     with pytest.raises(InvalidSetting, match=f"'{setting}' must be a whole number"):
         TreeSearch(problem, small_model(problem), **{setting: 0})
+
+
+def test_without_a_floor_changes_that_are_welcome_do_not_hide_the_plans():
+    small = small_problem()
+    free = replace(small, costs=CostGraph(small.space, small.costs.edges, floor=None))
+    model = small_model(free)
+    states, weights = random_people(free, 30, np.random.default_rng(6))
+    plans = TreeSearch(free, model, simulations=15).plan_many(states, -weights)
+    there = ExactPlanner(free, model).plan_many(states, weights)
+    found, possible = (np.mean([plan.success for plan in some]) for some in (plans, there))
+    assert found >= 0.9 * possible > 0
+
+
+def test_weights_that_do_not_fit_the_people_are_refused():
+    problem = small_problem()
+    states, weights = random_people(problem, 3, np.random.default_rng(0))
+    planner = TreeSearch(problem, small_model(problem))
+    with pytest.raises(InvalidSetting, match="for each of 3 people"):
+        planner.plan_many(states, weights[:2])
+    with pytest.raises(InvalidSetting, match="must have 6 entries"):
+        planner.plan_many(states, weights[:, :2])
+    with pytest.raises(InvalidSetting, match="finite"):
+        planner.plan_many(states, weights * np.nan)
 
 
 def test_one_generator_per_person_is_needed():

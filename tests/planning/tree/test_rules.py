@@ -66,6 +66,14 @@ def test_cost_term_of_wfare_is_of_the_prefix_with_the_move():
     assert bonus[0, 2] == pytest.approx(0.97 ** (1 + 20) / (1 + math.exp(-0.3)))
 
 
+def test_negative_costs_do_not_drown_the_other_terms():
+    gains = np.array([[-90.0, 1.0]])
+    assert action_cost_bonus(gains, one(0), one(0), one(0))[0] == pytest.approx(
+        [1.0, math.exp(-1), 1.0]
+    )
+    assert prefix_bonus(gains, one(0), one(-90), one(0), gamma=0.97, eta=0.01)[0, 0] == 1.0
+
+
 def test_random_moves_are_legal_and_all_as_likely():
     legal = np.tile([True, False, True, True], (30_000, 1))
     moves = random_move(legal, np.random.default_rng(0).random(len(legal)))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import FingerprintMismatch, InvalidData
+from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.planning.automaton.conditions import Condition, conditions_of
 from pear.planning.automaton.inputs import Inputs
 from pear.planning.automaton.tree import STOP, MoveTree
@@ -76,6 +76,10 @@ class Automaton:
 
     def name(self, node: int) -> str:
         """A node in words: "START", "STOP", or the action with its argument."""
+        if not START <= node < len(self.problem.actions):
+            raise InvalidSetting(
+                f"there is no move {node}; the moves are 0 to {len(self.problem.actions) - 1}"
+            )
         if node in (START, STOP):
             return "START" if node == START else "STOP"
         action = self.problem.actions.actions[self.problem.actions.action_of[node]]
@@ -109,7 +113,7 @@ class Automaton:
             aware, people = bool(data["aware"]), int(data["people"])
             usual = np.asarray(data["usual"], float)
             nodes = {int(node): tree for node, tree in dict(data["trees"]).items()}
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidData(f"the automaton cannot be read: {error!r}") from None
         width = len(Inputs(problem, aware))
         trees = {
@@ -117,7 +121,8 @@ class Automaton:
             for node, tree in nodes.items()
         }
         known = all(node == START or 0 <= node < len(problem.actions) for node in trees)
-        if START not in trees or not known or usual.shape != (len(problem.actions.actions),):
+        known &= usual.shape == (len(problem.actions.actions),) and bool(np.isfinite(usual).all())
+        if START not in trees or not known:
             raise InvalidData(
                 "the automaton lacks its start or names unknown moves; train it again"
             )
@@ -132,6 +137,8 @@ class Automaton:
         """Read an automaton written by :meth:`save`."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except OSError as error:
+            raise InvalidData(f"the automaton '{path}' cannot be opened: {error}") from None
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise InvalidData(f"'{path}' is no JSON: {error}") from None
         return cls.from_dict(data, problem)

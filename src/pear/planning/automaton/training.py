@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.errors import InvalidSetting
+from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.inputs import Inputs
 from pear.planning.automaton.tree import STOP, grow
 from pear.planning.exact import ExactPlanner
+from pear.planning.tree.move_costs import as_samples
 from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
 from pear.problem.features import States
 
@@ -48,6 +49,13 @@ def train_automaton(
     one person fails for the next.
     """
     rng = rng or np.random.default_rng(0)
+    if people < 1:
+        raise InvalidSetting(f"'people' must be at least 1 (got {people!r})")
+    if teacher.problem.fingerprint != problem.fingerprint:
+        raise FingerprintMismatch(
+            f"'teacher' plans for another problem ({teacher.problem.fingerprint}, this one is "
+            f"{problem.fingerprint}); build it for this one"
+        )
     states = np.atleast_2d(np.asarray(states, float))
     refused = np.flatnonzero(~black_box.favourable(states))
     if not len(refused):
@@ -57,7 +65,7 @@ def train_automaton(
         theirs = np.asarray(weights(len(chosen), rng), float)
     else:
         given = problem.costs.check_weights(weights)
-        theirs = np.broadcast_to(given, (len(states), given.shape[-1]))[chosen]
+        theirs = as_samples(given, len(states))[chosen, 0]
     plans = teach(teacher, states[chosen], theirs, margin, rng)
     return automaton_from_plans(
         problem,
@@ -107,6 +115,8 @@ def automaton_from_plans(
     rows: dict[int, list[tuple[Floats, Floats, int]]] = defaultdict(list)
     used = 0
     for plan, theirs in zip(plans, each, strict=True):
+        if plan.problem_fingerprint not in ("", problem.fingerprint):
+            raise FingerprintMismatch("'plans' holds a plan of another problem; leave it out")
         if not (plan.success and plan.moves):
             continue
         used += 1

@@ -101,6 +101,7 @@ class MoveTree:
             and tree.counts.shape == (nodes, len(tree.moves))
             and bool((tree.column < n_columns).all())
             and bool(((tree.moves >= STOP) & (tree.moves < n_moves)).all())
+            and bool((tree.counts >= 0).all())
             and bool(np.isfinite(tree.threshold).all())
             and all(
                 bool(((child[inner] > inner) & (child[inner] < nodes)).all())

@@ -62,7 +62,11 @@ def load_checkpoint(trainer: Trainer, path: str | Path) -> None:
     tensors, metadata = read_safetensors(path)
     if metadata.get("format") != FORMAT:
         raise ModelRefused(f"'{path}' is not a training checkpoint of this package; remove it")
-    stored, here = json.loads(metadata["about"]), about(trainer)
+    here = about(trainer)
+    try:
+        stored, progress = json.loads(metadata["about"]), json.loads(metadata["progress"])
+    except (KeyError, ValueError) as error:
+        raise ModelRefused(_damaged(path, error)) from None
     differing = [k for k in here if stored.get(k) != json.loads(json.dumps(here[k]))]
     if differing:
         raise FingerprintMismatch(
@@ -70,15 +74,17 @@ def load_checkpoint(trainer: Trainer, path: str | Path) -> None:
             + "; ".join(f"'{k}' was {stored.get(k)!r}, is {here[k]!r}" for k in differing)
             + "; start anew, or give the same settings"
         )
-    progress = json.loads(metadata["progress"])
-    trainer.policy.agent.load_state_dict(_under("agent.", tensors))
-    trainer.best_agent = _under("best.", tensors)
-    _load_optimizer(trainer, _under("adam.", tensors))
-    _load_replay(trainer, _under("replay.", tensors))
-    trainer.rng.bit_generator.state = progress["random"]
-    trainer.iteration, trainer.seconds = progress["iteration"], progress["seconds"]
-    trainer.stale, trainer.best_merit = progress["stale"], progress["best_merit"]
-    trainer.history = [Progress(**line) for line in progress["history"]]
+    try:
+        trainer.policy.agent.load_state_dict(_under("agent.", tensors))
+        trainer.best_agent = _under("best.", tensors)
+        _load_optimizer(trainer, _under("adam.", tensors))
+        _load_replay(trainer, _under("replay.", tensors))
+        trainer.rng.bit_generator.state = progress["random"]
+        trainer.iteration, trainer.seconds = progress["iteration"], progress["seconds"]
+        trainer.stale, trainer.best_merit = progress["stale"], progress["best_merit"]
+        trainer.history = [Progress(**line) for line in progress["history"]]
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise ModelRefused(_damaged(path, error)) from None
 
 
 def about(trainer: Trainer) -> dict[str, Any]:
@@ -93,6 +99,10 @@ def about(trainer: Trainer) -> dict[str, Any]:
         "model": trainer.black_box.fingerprint,
         "people": people,
     }
+
+
+def _damaged(path: str | Path, error: Exception) -> str:
+    return f"the checkpoint '{path}' is damaged ({error!r}); remove it, or use --restart"
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:

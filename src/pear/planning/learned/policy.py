@@ -7,7 +7,8 @@ code is ever run by loading one.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import os
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -68,12 +69,15 @@ class Policy:
         return Observer(self.problem, self.kind == "wfare")
 
     def save(self, path: str | Path) -> None:
-        """Write the policy as safetensors, its problem and settings in the metadata."""
+        """Write the policy as safetensors, its problem and settings in the metadata; whole or
+        not at all."""
         save = require("safetensors.torch").save_file
         torch = require("torch")
         tensors = {f"agent.{k}": v.contiguous() for k, v in self.agent.state_dict().items()}
         tensors["mean_weights"] = torch.as_tensor(self.mean_weights)
-        save(tensors, str(path), metadata=self.metadata())
+        part = Path(path).with_name(Path(path).name + ".part")
+        save(tensors, str(part), metadata=self.metadata())
+        os.replace(part, path)
 
     def metadata(self) -> dict[str, str]:
         """What the file says about itself."""
@@ -97,11 +101,20 @@ class Policy:
                 "train one with 'pear train'"
             )
         check_problem(path, metadata, problem)
-        mean = tensors.pop("mean_weights").numpy()
-        kind: Any = metadata["kind"]
-        policy = cls.fresh(problem, kind, mean, hidden=int(metadata["hidden"]))
-        policy.agent.load_state_dict({k.removeprefix("agent."): v for k, v in tensors.items()})
-        return cls(problem, kind, policy.agent, mean, json.loads(metadata["settings"]))
+        try:
+            settings = json.loads(metadata["settings"])
+            mean = tensors.pop("mean_weights").numpy()
+            weights = {k.removeprefix("agent."): v for k, v in tensors.items()}
+            # The file's own tensors say how large the agent is: nothing larger is ever built.
+            hidden = len(weights["encoder.0.bias"])
+            kind: Any = metadata["kind"]
+            policy = cls.fresh(problem, kind, mean, hidden=hidden)
+            policy.agent.load_state_dict(weights)
+        except (KeyError, ValueError, TypeError, RuntimeError, InvalidSetting) as error:
+            raise ModelRefused(f"the policy '{path}' is damaged ({error}); train it anew") from None
+        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            raise ModelRefused(f"the policy '{path}' holds numbers that are none; train it anew")
+        return cls(problem, kind, policy.agent, mean, settings)
 
 
 @dataclass(frozen=True)
@@ -142,10 +155,15 @@ def describe(problem: Problem) -> dict[str, Any]:
         "categories and scales": [
             f"{f.name}: {list(f.categories) or f.scale}" for f in problem.space.features
         ],
+        "feature settings": [_settings(f, "kind", "scale") for f in problem.space.features],
         "actions": [f"{a.name}: {list(a.arguments)}" for a in problem.actions.actions],
+        "action settings": [_settings(a, "arguments") for a in problem.actions.actions],
         "edges": [f"{a}->{b}" for a, b in problem.costs.edges],
-        "cost settings": [problem.costs.floor, problem.costs.offset, problem.costs.zero_change],
-        "goal": [problem.goal.threshold, problem.goal.margin],
+        "cost settings": [
+            f"{name} {getattr(problem.costs, name)!r}"
+            for name in ("floor", "offset", "zero_change")
+        ],
+        "goal": [f"{name} {value!r}" for name, value in asdict(problem.goal).items()],
         "max_length": problem.max_length,
     }
 
@@ -154,14 +172,17 @@ def check_problem(path: str | Path, metadata: dict[str, str], problem: Problem) 
     """Refuse a policy trained for another problem, naming the parts that differ."""
     if metadata.get("problem") == problem.fingerprint:
         return
-    trained = json.loads(metadata.get("description", "{}"))
+    try:
+        trained = dict(json.loads(metadata.get("description", "{}")))
+    except (TypeError, ValueError):
+        trained = {}
     here = json.loads(json.dumps(describe(problem)))
-    differing = [part for part in here if trained.get(part) != here[part]]
+    differing = [part for part in here if part in trained and trained[part] != here[part]]
     details = "; ".join(_difference(part, trained.get(part), here[part]) for part in differing)
     raise FingerprintMismatch(
         f"the policy '{path}' was trained for the problem '{metadata.get('problem_name')}' "
         f"({metadata.get('problem')}), not for '{problem.name}' ({problem.fingerprint}): "
-        f"{details or 'bounds, directions or requirements differ'}; train one for this problem"
+        f"{details or 'the file does not say what differs'}; train one for this problem"
     )
 
 
@@ -181,6 +202,19 @@ def read_safetensors(path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         raise ModelRefused(f"'{path}' cannot be read as safetensors: {error}") from error
 
 
+def _settings(declared: Any, *told: str) -> str:
+    """A feature, action or requirement with what it says, less what is told elsewhere."""
+    passed = ("name", "label", "unit", "phrase", "categories", *told)
+    known = [(entry.name, getattr(declared, entry.name)) for entry in fields(declared)]
+    said = [(name, value) for name, value in known if name not in passed and value]
+    zero = [(name, value) for name, value in known if name in ("lower", "upper") and value == 0]
+    parts = [
+        f"{name} {' and '.join(map(_settings, value)) if name == 'requires' else value}"
+        for name, value in sorted([*said, *zero])
+    ]
+    return f"{getattr(declared, 'name', '')} ({', '.join(parts)})".strip()
+
+
 def _difference(part: str, trained: Any, here: Any) -> str:
     if not isinstance(trained, list) or not isinstance(here, list):
         return f"{part} was {trained!r}, is {here!r}"
@@ -188,4 +222,4 @@ def _difference(part: str, trained: Any, here: Any) -> str:
     new = [str(item) for item in here if item not in trained]
     shown = [f"without {', '.join(gone[:3])}"] if gone else []
     shown += [f"with {', '.join(new[:3])}"] if new else []
-    return f"{part} are now {' and '.join(shown) or 'in another order'}"
+    return f"{part}: now {' and '.join(shown) or 'in another order'}"

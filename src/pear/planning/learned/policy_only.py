@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.planning.learned.policy import Policy
 from pear.planning.tree.found import FoundPlans
@@ -38,8 +37,6 @@ class PolicyOnly(SearchPlanner):
         masked: bool = False,
     ) -> None:
         super().__init__(policy.problem, black_box, simulations=1, max_rows=max_rows)
-        if policy.problem is not self.problem:
-            raise InvalidSetting("'policy' must be for the planner's problem")
         self.policy = policy
         self.masked = masked
 

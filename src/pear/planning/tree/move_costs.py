@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.features import States
 
@@ -22,6 +23,11 @@ def as_samples(weights: Floats, people: int) -> Floats:
     weights = np.asarray(weights, float)
     if weights.ndim == 1:
         return np.broadcast_to(weights, (people, 1, len(weights)))
+    if weights.ndim not in (2, 3) or len(weights) != people:
+        raise InvalidSetting(
+            f"'weights' must be one vector, or one or more for each of {people} people "
+            f"(got shape {weights.shape})"
+        )
     return weights[:, None, :] if weights.ndim == 2 else weights
 
 

@@ -81,9 +81,12 @@ def saving_reward(
 def action_cost_bonus(
     move_costs: Floats, length: Floats, cost: Floats, reference: Floats
 ) -> Floats:
-    """exp(-C(a, s | w)): MCTS and FARE. STOP costs nothing."""
+    """exp(-C(a, s | w)): MCTS and FARE. STOP costs nothing, and nothing counts as less.
+
+    Without a floor costs may be negative; their exponentials would drown the other terms.
+    """
     stop = np.zeros((len(move_costs), 1))
-    return np.asarray(np.exp(-np.concatenate([move_costs, stop], axis=1)))
+    return np.asarray(np.exp(-np.maximum(np.concatenate([move_costs, stop], axis=1), 0.0)))
 
 
 def prefix_bonus(
@@ -100,7 +103,8 @@ def prefix_bonus(
     costs = cost[:, None] + np.concatenate([move_costs, stop], axis=1)
     lengths = np.broadcast_to(length[:, None] + 1.0, costs.shape).copy()
     lengths[:, -1] -= 1.0
-    return saving_reward(lengths, costs, reference[:, None], gamma=gamma, eta=eta)
+    bonus = saving_reward(lengths, costs, reference[:, None], gamma=gamma, eta=eta)
+    return np.minimum(bonus, 1.0)
 
 
 @dataclass(frozen=True)

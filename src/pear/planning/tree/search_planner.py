@@ -110,6 +110,8 @@ class SearchPlanner:
         """
         states = np.atleast_2d(np.asarray(states, float))
         weights = as_samples(weights, len(states))
+        if len(states):
+            self.problem.costs.check_weights(weights.reshape(-1, weights.shape[-1]))
         streams = tuple(rngs) if rngs is not None else _same_stream(len(states))
         if len(streams) != len(states):
             raise InvalidSetting(
