@@ -133,10 +133,14 @@ class _Tests:
         found = Cell(n, too_small=False, estimate=estimate(inside, rng))
         if len(outside) < smallest:
             return found
-        share = measure in SHARES
-        p = share_test(inside > 0, outside > 0) if share else amount_test(inside, outside)
         sides = frozenset([(members & counted).tobytes(), (~members & counted).tobytes()])
-        number = self.add(p, (measure, sides))
+        key = (measure, sides)
+        if key not in self._known:
+            share = measure in SHARES
+            p = share_test(inside > 0, outside > 0) if share else amount_test(inside, outside)
+            self.add(p, key)
+        number = self._known[key]
+        p = self.entries[number][0]
         difference = float(inside.mean() - outside.mean())
         return replace(found, difference=difference, p=p, adjusted=number)
 

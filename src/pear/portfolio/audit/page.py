@@ -20,7 +20,9 @@ th, td { border-bottom: 1px solid #c9c9c9; padding: .3rem .6rem; text-align: rig
 th:first-child, td:first-child { text-align: left; }
 .small-group { color: #555; font-style: italic; }
 .flag { font-weight: 700; color: #8a2900; }
-svg { width: 100%; max-width: 44rem; height: auto; display: block; margin: .3rem 0 1rem; }
+.wide { overflow-x: auto; }
+svg { width: 100%; min-width: 34rem; max-width: 44rem; height: auto; display: block;
+      margin: .3rem 0 1rem; }
 svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
 svg .label { text-anchor: end; } svg .tick { text-anchor: middle; fill: #555; }
 svg .small { fill: #555; font-style: italic; }
@@ -45,8 +47,9 @@ def page(report: Report) -> str:
 <p>{report.people:,} people, {report.refused:,} of them refused by the model. A difference is
 called found when it would arise by chance, in any of the {report.tests} tests of this report
 together, with a probability of at most {report.level:.0%} (Holm's correction; Fisher's exact test
-for shares, rank tests for amounts). Bars are 95% bootstrap intervals. Groups of fewer than
-{report.smallest} people are too small to judge: that is not the same as equal.</p>
+for shares, permutations for means; for the same people twice, the tests of McNemar and Wilcoxon).
+Bars are 95% bootstrap intervals. Groups of fewer than {report.smallest} people are too small to
+judge: that is not the same as equal.</p>
 {sections}{_flips(report)}{_conversations(report)}
 <footer><p>Problem {escape(report.problem_fingerprint)}, model
 {escape(report.model_fingerprint or "not named")}. Costs are by the weights the plans were made
@@ -81,7 +84,7 @@ def _attribute(attribute: Attribute) -> str:
         note = f"<p>{empty} groups have nobody here.</p>" if empty else ""
         parts.append(
             f"<section><h3>{escape(words.capitalize())}</h3>"
-            f"{intervals(f'{words} by {attribute.name}', present, share)}"
+            f"{_wide(intervals(f'{words} by {attribute.name}', present, share), 'Figure')}"
             f"{_table(f'{words}, by {attribute.name}', present, share)}{note}</section>"
         )
     return "".join(parts)
@@ -91,10 +94,18 @@ def _table(caption: str, rows: list[tuple[str, Cell]], share: bool) -> str:
     lines = "".join(_line(label, cell, share) for label, cell in rows)
     heads = ("people", "mean", "95% interval", "against everybody else", "adjusted p")
     head = "".join(f'<th scope="col">{name}</th>' for name in ("group", *heads))
-    return (
+    table = (
         f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{lines}</tbody></table>"
     )
+    return _wide(table, caption)
+
+
+def _wide(content: str, label: str) -> str:
+    """Something that scrolls by itself where the screen is narrow, with the keyboard too."""
+    name = escape(label, quote=True)
+    box = f'<div class="wide" tabindex="0" role="region" aria-label="{name}">'
+    return f"{box}{content}</div>" if content else ""
 
 
 def _line(label: str, cell: Cell, share: bool) -> str:
@@ -127,10 +138,12 @@ def _flips(report: Report) -> str:
                  "plan costs more by", "adjusted p")  # fmt: skip
         head = "".join(f'<th scope="col">{name}</th>' for name in ("people as", *heads))
         lines = "".join(_flip(entry) for entry in report.flips)
-        parts.append(
-            "<table><caption>Refused people, planned for again with one protected attribute "
-            f"changed</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        caption = "Refused people, planned for again with one protected attribute changed"
+        table = (
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{lines}</tbody></table>"
         )
+        parts.append(_wide(table, caption))
     return f"<section>{''.join(parts)}</section>"
 
 
