@@ -109,6 +109,7 @@ def test_answers_lead_to_the_person_s_own_best_plan():
 def test_what_a_person_cannot_do_is_never_proposed_again():
     session = start(k=3)
     session.exclude(feature="income")
+    session.exclude(action="settle")
     session.exclude(value=("debt", 0.0))
     for _ in range(4):
         question = session.ask()
@@ -117,6 +118,7 @@ def test_what_a_person_cannot_do_is_never_proposed_again():
         for plan in question.plans:
             assert all(step.feature != "income" for step in plan.steps)
             assert all((step.feature, step.after) != ("debt", 0.0) for step in plan.steps)
+            assert all(step.action != "settle" for step in plan.steps)
         session.answer(0)
     assert all(step.feature != "income" for step in session.recommend().plan.steps)
     session.allow(feature="income")
@@ -205,6 +207,8 @@ def test_accept_ends_the_conversation():
     assert plan.success
     assert session.finished
     assert session.ask() is None
+    with pytest.raises(ConversationError, match="no question is open"):
+        session.answer(0)
     with pytest.raises(ConversationError, match="ended"):
         session.exclude(feature="income")
     session.undo()

@@ -55,6 +55,7 @@ def test_normalised_regret_follows_the_paper():
     [row] = regret_table(rows).to_dict("records")
     assert row["normalised_regret"] == pytest.approx((30 - 20) / (40 - 20))
     assert row["without_room"] == 1
+    assert row["normalised_average_regret"] == pytest.approx((40 - 30) / (50 - 30))
     assert row["excess"] == pytest.approx(40 / 30 - 1)
 
 

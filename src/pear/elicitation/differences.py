@@ -33,7 +33,7 @@ def _difference(plan: Plan, others: list[Plan], space: FeatureSpace) -> str:
         same = any(_steps(plan) == _steps(other) for other in others)
         if same and any(plan.moves != other.moves for other in others):
             return "The same steps in another order."
-        return "A part of another plan's steps."
+        return "Every step of it is in another plan too."
     return ". ".join(parts) + "."
 
 

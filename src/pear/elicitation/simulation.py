@@ -177,7 +177,9 @@ def regret_table(rows: pd.DataFrame) -> pd.DataFrame:
     ``validity`` is over everybody, the rest over people for whom a plan was found.
     ``excess`` is the mean cost over the mean optimum, less 1. ``normalised_regret`` is the
     mean of (cost - optimum) / (cost for the prior mean - optimum) over people with room
-    between the two; ``without_room`` counts the others (paper, section 5, Q1).
+    between the two; ``without_room`` counts the others (paper, section 5, Q1). A person with
+    hardly any room weighs heavily in it; ``normalised_average_regret`` is the same of the
+    mean costs, over everybody.
     """
     validity = rows.groupby("questions")["success"].mean()
     # A person without a plan must not lower the cost and leave the optimum as it is.
@@ -194,6 +196,8 @@ def regret_table(rows: pd.DataFrame) -> pd.DataFrame:
             "optimum": grouped["optimum"].mean(),
             "excess": grouped["cost"].mean() / grouped["optimum"].mean() - 1.0,
             "normalised_regret": grouped["regret"].mean(),
+            "normalised_average_regret": (grouped["cost"].mean() - grouped["optimum"].mean())
+            / grouped["room"].mean(),
             "without_room": grouped["regret"].apply(lambda regret: int(regret.isna().sum())),
         }
     )
