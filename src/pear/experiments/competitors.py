@@ -47,9 +47,9 @@ def protocol_words(material: Material) -> tuple[str, ...]:
     return (
         "Methods that ask nothing are given the mean weights of the prior; PEAR and XPEAR ask "
         f"{material.profile.questions} questions of k = 2 plans. Every cost is under the user's "
-        "true weights. *Exact, true weights* is the true optimum: the proven cheapest plan with "
-        "at most five changes, each feature changed at most once. Methods that may change a "
-        "feature twice can fall below it.",
+        "true weights. *Exact, true weights* is the true optimum: the cheapest plan with at most "
+        "five changes, each feature changed at most once (where 200,000 rows do not suffice to "
+        "prove it, the cheapest found). Methods that may change a feature twice can fall below.",
         "PEAR (NL) and (L) lead the paper's conversation over W-FARE: each question from the state "
         "after the first step chosen before, candidates for the mean of the posterior. The "
         "posterior is the paper's, sampled by particles; the paper's ensemble slice sampling is "

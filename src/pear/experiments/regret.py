@@ -103,7 +103,7 @@ def report(material: Material) -> Report:
             "the prior mean; users with no room between the two are left out and counted. The "
             "right panels show what the paper could not: the mean cost above the true optimum. "
             "The planner over W-FARE can pass below 0, for its own plan for the true weights is "
-            "not the cheapest; the exact one cannot.",
+            "not the cheapest; the exact one cannot where its plans are proven.",
         ),
         tuple(tables),
         (_picture(curves),),

@@ -34,8 +34,11 @@ class Table:
     notes: tuple[str, ...] = field(default=())
     folded: bool = False
 
-    def markdown(self, stamp: str = "", level: int = 3) -> str:
-        """The table with its title and notes; a folded one opens on a click."""
+    def markdown(self, stamp: str = "", said: tuple[str, ...] = ()) -> str:
+        """The table with its title and notes, but those ``said`` elsewhere.
+
+        A folded one opens on a click.
+        """
         lines = [
             "| " + " | ".join(self.columns) + " |",
             "|" + "|".join("---" if i == 0 else "--:" for i in range(len(self.columns))) + "|",
@@ -47,9 +50,9 @@ class Table:
         body = "\n".join(lines)
         if self.folded:
             body = f"<details><summary>{len(self.rows)} rows</summary>\n\n{body}\n\n</details>"
-        notes = "".join(f"\n\n{note}" for note in self.notes)
+        notes = "".join(f"\n\n{note}" for note in self.notes if note not in said)
         made = f"\n\n*{stamp}*" if stamp else ""
-        return f"{'#' * level} {self.title}\n\n{body}{notes}{made}\n"
+        return f"### {self.title}\n\n{body}{notes}{made}\n"
 
     def latex(self, stamp: str = "") -> str:
         """The table as LaTeX, for the package booktabs."""

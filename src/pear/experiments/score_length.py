@@ -14,7 +14,7 @@ from pear.experiments.summary import final
 
 BINS = 5
 ALIKE = ("pear-nl", "pear-exact-nl", "pear-slices-nl")
-"""Left out: their curves lie on those of the logistic answers."""
+"""Left out to keep the panels readable; their rows are in the data."""
 
 
 def binned(rows: pd.DataFrame) -> pd.DataFrame:

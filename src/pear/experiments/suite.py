@@ -28,7 +28,7 @@ from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import Profile
 from pear.experiments.render import Table
 from pear.experiments.runner import Finished, Follow, fit, run_experiments
-from pear.experiments.tables import difference_table
+from pear.experiments.tables import NOTE, difference_table
 from pear.experiments.tasks import Task
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -124,7 +124,7 @@ def write_results(
                 f"### {picture.title}\n\n![{picture.title}](images/results/{picture.name}.svg)\n\n"
                 f"{picture.words} ([PNG](images/results/{picture.name}.png))\n"
             )
-        parts += [table.markdown() for table in report.tables]
+        parts += [table.markdown(said=(NOTE,)) for table in report.tables]
     parts.append("## Differences from the paper, and what it cost\n")
     parts += [table.markdown() for table in closing]
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def _opening(reports: Iterable[str], profile: Profile, stamp: str, finished: Fin
         "Published figures are those of De Toni, Viappiani, Teso, Lepri and Passerini, "
         "*Personalized Algorithmic Recourse with Preference Elicitation*. They count 1 for the "
         "final STOP action in costs and lengths; wherever ours stand beside them, 1 is added to "
-        "ours too.\n"
+        f"ours too. {NOTE}\n"
     )
 
 

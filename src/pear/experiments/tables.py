@@ -25,8 +25,9 @@ COLUMNS = (
     "Length (paper)",
 )
 NOTE = (
-    "Costs and lengths here count 1 for STOP, as the paper's do. ± is the spread of a user over "
-    "runs, averaged over users, in the paper's columns too; the interval is a bootstrap over users."
+    "Costs and lengths in the tables of methods count 1 for STOP, as the paper's do. ± is the "
+    "spread of a user over runs, averaged over users, in the paper's columns too; the interval is "
+    "a bootstrap over users."
 )
 
 
@@ -172,7 +173,7 @@ def _common_words(rows: pd.DataFrame, common: Any) -> str:
 
 
 def difference_table(differences: Sequence[Difference]) -> Table | None:
-    """Where ours and the paper's differ by more than the paper's spread, and why."""
+    """Where ours and the paper's differ by more than the paper's spread, and what is known."""
     if not differences:
         return None
     rows = [
@@ -189,11 +190,13 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
     return Table(
         "differences",
         "Where ours and the paper's differ by more than the paper's spread",
-        ("Where", "Method", "Measure", "Ours", "Paper", "Why"),
+        ("Where", "Method", "Measure", "Ours", "Paper", "What we know of it"),
         tuple(rows),
         (
-            "A spread of 0 (a method that repeats itself) makes every difference count. Besides "
-            "what the last column says: GiveMeSomeCredit's classifier and users are ours, since "
-            "the paper's were not published; Adult's Hard users are ours.",
+            "A spread of 0 (a method that repeats itself) makes every difference count. The last "
+            "column names a cause only where one was tested; the trials it quotes were on the first "
+            "20 users of each set. Besides: unless the profile is full, users are fewer than the "
+            "paper's; GiveMeSomeCredit's classifier and users are ours, since the paper's were "
+            "not published; Adult's Hard users are ours.",
         ),
     )
