@@ -58,7 +58,10 @@ def _offer(tables: Tables, lanes: list[Lane], key: Key, steps: int, score: float
         for lane in lanes:
             weights, limits = tables.weights[lane.number], tables.limits[lane.number]
             ceiling = lane.cost + EQUAL * lane.unit
-            cost, moves = best_sequence(tables.problem, start, targets, weights, limits, ceiling)
+            memory = tables.memories.setdefault((tuple(start), limits), {})
+            cost, moves = best_sequence(
+                tables.problem, start, targets, weights, limits, ceiling, memory
+            )
             lane.take(Incumbent(cost, steps, key, tuple(moves.tolist()), score))
         return
     chosen = np.array(

@@ -27,6 +27,10 @@ class Target:
     links: int
 
 
+Memory = dict[Target, list[Floats]]
+"""For each target, the values from which it can be reached in 0, 1, 2… further changes."""
+
+
 def best_sequence(
     problem: Problem,
     start: Floats,
@@ -34,13 +38,19 @@ def best_sequence(
     weights: Floats,
     limits: Limits,
     ceiling: float = np.inf,
+    memory: Memory | None = None,
 ) -> tuple[float, Indices]:
     """Cheapest legal sequence below ``ceiling``, or infinity and no moves.
 
-    ``weights`` is ``(S, p)``; the mean floored cost over S samples is minimised.
+    ``weights`` is ``(S, p)``; the mean floored cost over S samples is minimised. ``memory``
+    is kept between calls for the same start and limits.
     """
     actions = problem.actions
-    can_reach = [_backwards(problem, start, target, limits) for target in targets]
+    memory = {} if memory is None else memory
+    for target in targets:
+        if target not in memory:
+            memory[target] = _backwards(problem, start, target, limits)
+    can_reach = [memory[target] for target in targets]
     columns = np.array([target.column for target in targets])
     level_of = {int(column): i for i, column in enumerate(columns)}
     usable = np.array([level_of.get(int(c), -1) for c in actions.feature_of])
@@ -48,7 +58,7 @@ def best_sequence(
     used = np.zeros((1, len(targets)), np.intp)
     paths = np.zeros((1, 0), np.intp)
     links = np.array([target.links for target in targets])
-    for _ in range(int(links.sum())):
+    for to_come in range(int(links.sum()) - 1, -1, -1):
         allowed = actions.allowed(states, limits) & (usable >= 0)
         allowed &= used[:, np.maximum(usable, 0)] < links[np.maximum(usable, 0)]
         origin, moves = np.nonzero(allowed)
@@ -60,7 +70,9 @@ def best_sequence(
         count = used[origin].copy()
         count[np.arange(len(origin)), level] += 1
         total = costs[origin] + step
-        fine = total < ceiling if problem.costs.least >= 0 else np.ones(len(total), bool)
+        fine = np.ones(len(total), bool)
+        if problem.costs.least >= 0:
+            fine = total + to_come * problem.costs.least < ceiling
         for i, column in enumerate(columns):
             mine = np.flatnonzero(level == i)
             left = links[i] - count[mine, i]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,11 @@ class Tables:
     max_steps: Indices
     levels: tuple[Level, ...]
     max_changes: int = 1
+
+    @cached_property
+    def memories(self) -> dict[Any, Any]:
+        """What pricing repeated changes has worked out, by start and limits."""
+        return {}
 
     @cached_property
     def codes(self) -> Codes:
