@@ -47,7 +47,8 @@ class Engine:
         prior: GaussianMixturePrior | None = None,
     ) -> None:
         self.problem, self.black_box = problem, black_box
-        # Plans to ask about need no proof, so their search is short; the plan given has one.
+        # Only the plan given needs a proof; plans to ask about or to compare with are found by
+        # short searches, so that nobody waits long behind someone else's.
         self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
         self.asking = ExactPlanner(problem, black_box, max_rows=settings.question_rows)
         self.prior = prior or default_prior(problem)
@@ -224,7 +225,7 @@ class Engine:
         plan: Plan = found.plan
         shown, mean = card(self.problem, plan), session.posterior.mean()
         shorter = (
-            self.planner.plans_by_length(session.start, _draws(session), session.limits)
+            self.asking.plans_by_length(session.start, _draws(session), session.limits)
             if len(plan.steps) > 1
             else []
         )
@@ -260,7 +261,7 @@ class Engine:
         ]
         mean = session.posterior.mean()
         starts = np.repeat(session.start[None], len(groups), axis=0)
-        plans = self.planner.plan_many(starts, mean, rest)
+        plans = self.asking.plan_many(starts, mean, rest)
         return [
             {"limits": [limit["id"] for limit in group], "plan": card(self.problem, plan)}
             for group, plan in zip(groups, plans, strict=True)
