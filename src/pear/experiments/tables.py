@@ -194,9 +194,9 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
         tuple(rows),
         (
             "A spread of 0 (a method that repeats itself) makes every difference count. The last "
-            "column names a cause only where one was tested; the trials it quotes were on the first "
-            "20 users of each set. Besides: unless the profile is full, users are fewer than the "
-            "paper's; GiveMeSomeCredit's classifier and users are ours, since the paper's were "
+            "column names a cause only where one was tested; the trials it quotes were on the "
+            "first 20 users of each set. Besides: unless the profile is full, users are fewer than "
+            "the paper's; GiveMeSomeCredit's classifier and users are ours, for the paper's were "
             "not published; Adult's Hard users are ours.",
         ),
     )
