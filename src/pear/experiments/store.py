@@ -44,7 +44,7 @@ class Store:
         path = folder / "run.json"
         if path.is_file():
             known = json.loads(path.read_text())
-            differing = [name for name in DECIDING if known.get(name, stated[name]) != stated[name]]
+            differing = [name for name in DECIDING if known.get(name) != stated[name]]
             if differing:
                 raise FingerprintMismatch(
                     f"'{folder}' holds a run with {differing[0]} = {known.get(differing[0])!r}, "
