@@ -43,6 +43,30 @@ def test_boxes_do_not_overlap():
             assert abs(x - other_x) >= w or abs(y - other_y) >= h
 
 
+def test_an_edge_taken_twice_has_both_numbers():
+    automaton, moves = walked()
+    root = ElementTree.fromstring(to_svg(automaton, [moves[0]] * 3, least=1))
+    assert [text.text for text in root.iter(f"{SVG}text")][-3:] == ["1", "2, 3", "4"]
+    numbers = [rect for rect in root.iter(f"{SVG}rect") if rect.get("height") == "18"]
+    assert len({(rect.get("x"), rect.get("y")) for rect in numbers}) == len(numbers) == 3
+
+
+def test_edges_that_pass_over_columns_run_below_all_boxes():
+    automaton, _ = walked()
+    # From the first move to the second, back, and from there past the second to STOP.
+    root = ElementTree.fromstring(to_svg(automaton, [2, 0, 2], least=10_000))
+    lowest = max(
+        float(rect.get("y")) + float(rect.get("height"))
+        for rect in root.iter(f"{SVG}rect")
+        if rect.get("x")
+    )
+    lanes = [path.get("d").split() for path in root.iter(f"{SVG}path") if "C" in path.get("d")]
+    levels = [float(curve[curve.index("L") + 2]) for curve in lanes if "L" in curve]
+    assert levels
+    assert min(levels) > lowest
+    assert max(levels) < float(root.get("height"))
+
+
 def test_without_a_walk_nothing_is_marked():
     automaton, _ = walked()
     assert WALKED not in to_svg(automaton)

@@ -2,12 +2,13 @@
 
 Nodes stand in columns by how many steps into a plan they are first seen; edges seen in
 fewer plans are thinner. A walk is marked in another colour, drawn thicker and numbered, so
-that it is told by more than colour.
+that it is told by more than colour. Edges that pass over columns run in lanes below all
+nodes, so that no line seems to lead into a box it only passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -15,7 +16,7 @@ from itertools import pairwise
 from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.tree import STOP
 
-BOX, ROW, COLUMN, MARGIN = (216, 34), 58, 320, 30
+BOX, ROW, COLUMN, MARGIN, LANE = (216, 34), 58, 320, 30, 6
 LONGEST_NAME = 28
 WALKED, PLAIN, INK = "#b3261e", "#9aa5b1", "#1f2933"
 
@@ -91,6 +92,9 @@ def to_svg(automaton: Automaton, moves: Sequence[int] = (), least: int = 2) -> s
         for number, column in enumerate(drawn.columns)
         for row, node in enumerate(column)
     }
+    over = [edge for edge in drawn.edges if _passes_over(place, edge)]
+    lanes = {edge: height + LANE * number for number, edge in enumerate(over)}
+    height += LANE * len(over) + (MARGIN if over else 0)
     most = max(drawn.edges.values(), default=1) or 1
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
@@ -100,21 +104,26 @@ def to_svg(automaton: Automaton, moves: Sequence[int] = (), least: int = 2) -> s
         f'<desc id="desc">{escape(_description(automaton, drawn))}</desc>',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
-    plain = [edge for edge in drawn.edges if edge not in drawn.walked]
-    parts += [
-        _edge(place, edge, PLAIN, 0.6 + 3 * drawn.edges[edge] / most, f"{drawn.edges[edge]} plans")
-        for edge in plain
-    ]
-    parts += [
-        _edge(place, edge, WALKED, 3.0, f"step {i}") for i, edge in enumerate(drawn.walked, 1)
-    ]
     on_walk = {node for edge in drawn.walked for node in edge}
-    parts += [
-        _node(place[node], automaton.name(node), node in on_walk, node in (START, STOP))
+    nodes = {
+        node: _node(place[node], automaton.name(node), node in on_walk, node in (START, STOP))
         for column in drawn.columns
         for node in column
+    }
+    steps = _steps(drawn.walked)
+    parts += [
+        _curve(place, edge, lanes, PLAIN, 0.6 + 3 * count / most, f"{count} plans")
+        for edge, count in drawn.edges.items()
+        if edge not in steps
     ]
-    parts += [_number(place, edge, i) for i, edge in enumerate(drawn.walked, 1)]
+    parts += [box for node, box in nodes.items() if node not in on_walk]
+    parts += [
+        _curve(place, edge, lanes, WALKED, 3.0, f"step {text}") for edge, text in steps.items()
+    ]
+    parts += [box for node, box in nodes.items() if node in on_walk]
+    for number, (edge, text) in enumerate(steps.items()):
+        before = sum(start == edge[0] and start != end for start, end in list(steps)[:number])
+        parts.append(_number(place, edge, text, before))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -133,17 +142,49 @@ def _description(automaton: Automaton, drawn: Picture) -> str:
 def _ends(place: Places, edge: tuple[int, int]) -> tuple[float, float, float, float, float]:
     """Where an edge leaves its first node and meets its second, and how far it bulges up."""
     (left, top), (right, bottom) = place[edge[0]], place[edge[1]]
-    lift = -ROW if edge[0] == edge[1] else 0
+    lift = -0.8 * ROW if edge[0] == edge[1] else 0
     return left + BOX[0], top + BOX[1] / 2, right, bottom + BOX[1] / 2, lift
 
 
-def _edge(place: Places, edge: tuple[int, int], colour: str, thickness: float, title: str) -> str:
+def _passes_over(place: Places, edge: tuple[int, int]) -> bool:
+    """Whether columns of nodes lie between the two ends."""
+    x, _, to_x, *_ = _ends(place, edge)
+    return to_x - x > COLUMN
+
+
+def _steps(walked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """The edges of a walk, each with the numbers of the steps that take it.
+
+    >>> _steps([(START, 3), (3, 3), (3, 3), (3, STOP)])
+    {(-2, 3): '1', (3, 3): '2, 3', (3, -1): '4'}
+    """
+    taken: dict[tuple[int, int], list[str]] = {}
+    for number, edge in enumerate(walked, 1):
+        taken.setdefault(edge, []).append(str(number))
+    return {edge: ", ".join(numbers) for edge, numbers in taken.items()}
+
+
+def _curve(
+    place: Places,
+    edge: tuple[int, int],
+    lanes: Mapping[tuple[int, int], float],
+    colour: str,
+    thickness: float,
+    title: str,
+) -> str:
     x, y, to_x, to_y, lift = _ends(place, edge)
     bend = max(40.0, abs(to_x - x) / 2)
     curve = (
         f"M {x:g} {y:g} C {x + bend:g} {y + lift:g} "
         f"{to_x - bend:g} {to_y + lift:g} {to_x:g} {to_y:g}"
     )
+    if edge in lanes:
+        lane = lanes[edge]
+        curve = (
+            f"M {x:g} {y:g} C {x + 60:g} {y:g} {x + 10:g} {lane:g} {x + 80:g} {lane:g} "
+            f"L {to_x - 80:g} {lane:g} "
+            f"C {to_x - 10:g} {lane:g} {to_x - 60:g} {to_y:g} {to_x:g} {to_y:g}"
+        )
     head = f"M {to_x - 7:g} {to_y - 4:g} L {to_x:g} {to_y:g} L {to_x - 7:g} {to_y + 4:g} Z"
     return (
         f'<g><title>{escape(title)}</title><path d="{curve}" fill="none" stroke="{colour}" '
@@ -151,13 +192,18 @@ def _edge(place: Places, edge: tuple[int, int], colour: str, thickness: float, t
     )
 
 
-def _number(place: Places, edge: tuple[int, int], number: int) -> str:
-    """The number of a step of the walk, on top of everything, where its edge begins."""
-    x, y, *_ = _ends(place, edge)
+def _number(place: Places, edge: tuple[int, int], text: str, before: int) -> str:
+    """The numbers of the steps that take an edge, on top of everything, where it begins.
+
+    ``before`` edges of the walk that leave the same node have theirs there already.
+    """
+    x, y, _, _, lift = _ends(place, edge)
+    x, y = (x - BOX[0] / 2, y + 0.75 * lift) if lift else (x + 20 * before, y)
+    half = 9 + 3.5 * (len(text) - 1)
     return (
-        f'<circle cx="{x:g}" cy="{y:g}" r="9" fill="#ffffff" stroke="{WALKED}" '
-        f'stroke-width="1.5"/><text x="{x:g}" y="{y + 4:g}" text-anchor="middle" '
-        f'fill="{INK}">{number}</text>'
+        f'<rect x="{x - half:g}" y="{y - 9:g}" width="{2 * half:g}" height="18" rx="9" '
+        f'fill="#ffffff" stroke="{WALKED}" stroke-width="1.5"/><text x="{x:g}" y="{y + 4:g}" '
+        f'text-anchor="middle" fill="{INK}">{text}</text>'
     )
 
 
