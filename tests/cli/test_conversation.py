@@ -61,7 +61,8 @@ def test_the_demo_simulates_a_person_where_there_is_no_terminal():
         timeout=240,
         check=True,
     )
-    for part in ("refused", "Question 1", "The person picks plan", "Your plan", "Proven", "regret"):
+    parts = ["refused", "Question 1", "The person picks plan", "Your plan", "Proven", "regret"]
+    for part in [*parts, "Without this step"]:
         assert part in result.stdout
 
 
@@ -106,6 +107,7 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     plan = Plan.from_json((lender_folder / "plan.json").read_text())
     assert plan.success
     assert plan.certificate.verdict == "optimal"
+    assert all(step.reason.startswith("Without this step") for step in plan.steps)
 
 
 def test_arrow_keys_answer_nothing_and_control_d_loses_nothing(lender_folder):

@@ -177,8 +177,8 @@ def show_recommendation(console: Console, recommendation: Recommendation) -> Non
         ),
         Text(plan.certificate.words()),
         Text(
-            "The cheapest by what you told us, among the steps considered, for this version of "
-            "the model.",
+            f"The cheapest {'' if plan.certificate.verdict == 'optimal' else 'found '}by what you "
+            "told us, among the steps considered, for this version of the model.",
             style="italic",
         ),
     ]
