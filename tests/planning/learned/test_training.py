@@ -83,6 +83,9 @@ def test_a_damaged_checkpoint_is_refused_in_words(tmp_path, lost):
     save_file(tensors, str(path), metadata=metadata)
     with pytest.raises(ModelRefused, match="--restart"):
         load_checkpoint(quick_trainer("fare"), path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ModelRefused, match="--restart"):
+        load_checkpoint(quick_trainer("fare"), path)
 
 
 def test_processes_find_what_this_one_finds():

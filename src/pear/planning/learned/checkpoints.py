@@ -59,7 +59,10 @@ def save_checkpoint(trainer: Trainer, path: str | Path) -> None:
 
 def load_checkpoint(trainer: Trainer, path: str | Path) -> None:
     """Put a trainer where the checkpoint was; one of other training is refused."""
-    tensors, metadata = read_safetensors(path)
+    try:
+        tensors, metadata = read_safetensors(path)
+    except ModelRefused as error:
+        raise ModelRefused(f"{error}; remove it, or use --restart") from None
     if metadata.get("format") != FORMAT:
         raise ModelRefused(f"'{path}' is not a training checkpoint of this package; remove it")
     here = about(trainer)
