@@ -17,6 +17,8 @@ GROWTH = 4.0
 NARROW = 1e-6
 """A shell that reaches no further than this beyond what is proven is not narrowed again."""
 LEAST_CAP, LARGEST_CAP = 50_000, 2_000_000
+MOST_BARREN = 24
+"""Shells that may be narrowed in a row with next to nothing gained before the proof is given up."""
 
 Key = tuple[int, ...]
 LAST_KEY: Key = (2**63 - 1,)
@@ -91,6 +93,8 @@ class Front:
     _history: list[tuple[float, int]] = field(default_factory=list)
     _rows: Rows | None = None
     _at: int = 0
+    _barren: int = 0
+    """Shells narrowed since one brought more than a few new assignments."""
 
     def stop(self) -> None:
         """The budget ended."""
@@ -141,9 +145,16 @@ class Front:
         target = min(self._threshold, self.worst + 2 * EQUAL * self.unit)
         return float((np.round(target / self.unit, DECIMALS) + HALF_STEP) * self.unit)
 
-    def cap(self, max_rows: int) -> int:
-        """How many assignments a shell may hold before it is narrowed."""
-        cap = max(max_rows, 0 if self.hurried else LEAST_CAP)
+    def cap(self, max_rows: int, left: int) -> int:
+        """How many assignments a shell may hold before it is narrowed.
+
+        ``left`` of ``max_rows`` may still be asked. What the last shell held comes on top,
+        since it is held again.
+        """
+        cap = max_rows
+        if not self.hurried:
+            held = self._history[-1][1] if self._history else 0
+            cap = max(max_rows, min(held + max(left, LEAST_CAP), LARGEST_CAP))
         return max(cap, min(8 * cap, LARGEST_CAP)) if self._narrow else cap
 
     @property
@@ -152,7 +163,9 @@ class Front:
 
     def narrow(self, threshold: float) -> None:
         """The shell below ``threshold`` held too much: aim at a quarter of it, or give up."""
-        if self._narrow or (self.hurried and np.isfinite(self.worst)):
+        self._barren += 1
+        hopeless = self._narrow or self._barren > MOST_BARREN
+        if hopeless or (self.hurried and np.isfinite(self.worst)):
             self.stop()
         proven = max(self.complete, self._least)
         self._step = (min(self._threshold, threshold) - proven) / 4
@@ -164,6 +177,8 @@ class Front:
         ``count`` is how many there are below ``threshold`` in all.
         """
         self._rows, self._at = rows, 0
+        if len(rows) > count // 50:
+            self._barren = 0
         self.complete, self.exhausted = threshold, not cut
         last = self._history[-1] if self._history else None
         self._history.append((self._threshold, count))

@@ -240,6 +240,14 @@ class ExactPlanner:
             hurried=survey is not None,
             any_plan=any_plan,
         )
+        if self.max_changes_per_feature > 1:
+            # A plan that changes each feature once is one here too, and prunes most of the rest.
+            once = replace(
+                self, max_changes_per_feature=1, max_rows=self.max_rows // 2, progress=None
+            )
+            if self.max_seconds is not None:
+                once.max_seconds = self.max_seconds / 2
+            search.start_with(once._search(starts, weights, limits, groups, 0, any_plan=any_plan))
         drive(search, self.black_box)
         return search
 

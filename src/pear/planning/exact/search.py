@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pear.planning.exact.assignments import Rows
 from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together
 from pear.planning.exact.clock import Clock, TimeUp
-from pear.planning.exact.front import Front, Incumbent, Lane
+from pear.planning.exact.front import LAST_KEY, Front, Incumbent, Lane
 from pear.planning.exact.fronts import find_fronts, front_tables
 from pear.planning.exact.known import KnownScores
 from pear.planning.exact.ledger import Ledger
@@ -119,7 +119,8 @@ class Search:
                 self.clock.check()
                 yield from self._beams(fronts)
                 idle = [front for front in fronts if not front.pending_left]
-                refill(self.front_tables, idle, self.max_rows, self.clock)
+                lefts = [self.ledger.left(self.group(front)) for front in idle]
+                refill(self.front_tables, idle, self.max_rows, lefts, self.clock)
                 yield from self._score([front for front in fronts if not front.decided])
                 self._report()
             yield from self._beams([front for front in self.fronts if front.stopped], at_last=True)
@@ -128,6 +129,15 @@ class Search:
                 if not front.decided:
                     front.stop()
         return self.lanes
+
+    def start_with(self, other: Search) -> None:
+        """Take over the plans of a search of the same lanes in a smaller space, and its rows."""
+        self.ledger.asked += other.ledger.asked
+        for lane, found in zip(self.lanes, other.lanes, strict=True):
+            if found.incumbent is not None:
+                lane.take(replace(found.incumbent, key=LAST_KEY))
+        for front in self.fronts:
+            front.refresh()
 
     def learned(self) -> Survey:
         """The survey with everything this search found."""

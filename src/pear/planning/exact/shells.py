@@ -10,8 +10,14 @@ from pear.planning.exact.front import Front
 from pear.planning.exact.tables import Tables
 
 
-def refill(tables: Tables, fronts: list[Front], max_rows: int, clock: Clock) -> None:
-    """Close the fronts that are done; enumerate the next shell of the others."""
+def refill(
+    tables: Tables, fronts: list[Front], max_rows: int, lefts: list[int], clock: Clock
+) -> None:
+    """Close the fronts that are done; enumerate the next shell of the others.
+
+    ``lefts`` are the rows that each front's group may still ask.
+    """
+    left_of = {front.number: left for front, left in zip(fronts, lefts, strict=True)}
     fronts = [front for front in fronts if not front.close_if_done()]
     if not fronts:
         return
@@ -20,7 +26,7 @@ def refill(tables: Tables, fronts: list[Front], max_rows: int, clock: Clock) -> 
     caps = np.zeros(len(tables.starts), np.intp)
     for front in fronts:
         thresholds[front.number] = front.next_threshold()
-        caps[front.number] = clock.cap(front.cap(max_rows))
+        caps[front.number] = clock.cap(front.cap(max_rows, left_of[front.number]))
     shell = below(tables, numbers, thresholds, caps, clock.check)
     rows = shell.rows
     if len(fronts) > 1:
