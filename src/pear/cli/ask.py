@@ -42,7 +42,7 @@ def command(
     from pear.elicitation import Session
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
-    from pear.preferences import default_prior
+    from pear.portfolio.sources import read_prior
     from pear.problem.files import model_location, read_problem, write_text
 
     console = make_console()
@@ -54,7 +54,7 @@ def command(
             "or give it as 'model' in the problem file"
         )
     planner = ExactPlanner(problem, load_model(model, problem))
-    prior = default_prior(problem)
+    prior = read_prior(problem, problem_file, None)
     record = read_record(person_file)
     kept = conversation or person_file.with_suffix(".conversation.json")
     if kept.exists() and not again:
