@@ -228,6 +228,9 @@ class Search:
             group = self.group(front)
             asked = int(self.ledger.asked[group])
             due = beam_is_due(front.beams, asked, self.max_rows)
+            if due and not front.beams and np.isfinite(front.worst) and self.tables.max_changes > 1:
+                front.beams += 1
+                yield from self._polish(front)
             if np.isinf(front.worst) and (due or (at_last and not front.beams)):
                 leaders.setdefault(group, front)
         if not leaders:
@@ -244,7 +247,7 @@ class Search:
             for moves, score in plans:
                 offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
             self._refresh(leaders[group])
-            if plans and self.tables.max_changes == 1:
+            if plans:
                 yield from self._polish(leaders[group])
 
     def _polish(self, front: Front) -> Generator[Floats, Floats, None]:
