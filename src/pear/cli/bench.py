@@ -49,6 +49,7 @@ def command(
     datasets: Annotated[
         str | None, typer.Option(help="Only these, with commas; import paths of others too.")
     ] = None,
+    note: Annotated[str, typer.Option(help="Printed at the top of the page.")] = "",
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Run nothing; report on the rows that are there.")
     ] = False,
@@ -97,6 +98,7 @@ def command(
             document=document,
             follow=bar.follow,
             run=not report_only,
+            note=note,
         )
     typer.echo(f"{page}: {taken.words()}")
 

@@ -58,10 +58,12 @@ def run_suite(
     document: Path | None = None,
     follow: Follow | None = None,
     run: bool = True,
+    note: str = "",
 ) -> Path:
     """Run experiments and write everything about them; returns the page of results.
 
     With ``run=False`` the page is made of the rows that are there, and says what is missing.
+    ``note`` is printed at its top.
     """
     chosen = [EXPERIMENTS[name] for name in names]
     tasks = [task for experiment in chosen for task in experiment.tasks(profile)]
@@ -69,7 +71,7 @@ def run_suite(
         tasks, profile, folder, workers=workers, cluster=cluster, follow=follow, run=run
     )
     reports = {e.name: _report(e, profile, finished) for e in chosen}
-    return write_results(reports, profile, finished, document)
+    return write_results(reports, profile, finished, document, note)
 
 
 def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Report:
@@ -98,7 +100,11 @@ def stamp_of(profile: Profile) -> str:
 
 
 def write_results(
-    reports: dict[str, Report], profile: Profile, finished: Finished, document: Path | None
+    reports: dict[str, Report],
+    profile: Profile,
+    finished: Finished,
+    document: Path | None,
+    note: str = "",
 ) -> Path:
     """Tables as Markdown and LaTeX, figures as SVG and PNG, and one page that shows them all."""
     folder = finished.store.folder
@@ -113,7 +119,7 @@ def write_results(
     for table in [table for report in reports.values() for table in report.tables] + closing:
         (tables / f"{table.name}.md").write_text(table.markdown(stamp), encoding="utf-8")
         (tables / f"{table.name}.tex").write_text(table.latex(stamp), encoding="utf-8")
-    parts = [_opening(reports, profile, stamp, finished)]
+    parts = [_opening(reports, profile, stamp, finished, note)]
     for report in reports.values():
         parts.append(f"## {report.title}\n")
         parts += [words + "\n" for words in report.words]
@@ -132,7 +138,9 @@ def write_results(
     return page
 
 
-def _opening(reports: Iterable[str], profile: Profile, stamp: str, finished: Finished) -> str:
+def _opening(
+    reports: Iterable[str], profile: Profile, stamp: str, finished: Finished, note: str
+) -> str:
     people = ", ".join(
         f"{world.key} {min(profile.users, len(world.states))}"
         for world in finished.shared.worlds.values()
@@ -145,7 +153,7 @@ def _opening(reports: Iterable[str], profile: Profile, stamp: str, finished: Fin
         else ""
     )
     return (
-        f"# Results\n\n{unfinished}"
+        f"# Results\n\n{unfinished}{note and f'About this run: {note}{chr(10) * 2}'}"
         f"Made by `pear bench` ({', '.join(reports)}); {stamp}.\n\n"
         f"Methods run: {', '.join(profile.methods)}. Users: {people}. The users are the first of "
         "each set of 300; run seeds as above. The paper's protocol is 300 users and 10 runs "
