@@ -29,8 +29,8 @@ def report(material: Material) -> Report:
     words = source_words(material)
     if material.profile.not_shallow:
         words += (
-            "Not run here, since it needs a policy trained for each of these classifiers: "
-            f"{', '.join(material.profile.not_shallow)}.",
+            f"Not run here: {', '.join(material.profile.not_shallow)}. The learned ones need a "
+            "policy trained for each of these classifiers.",
         )
     return Report(
         "Does it hold for other classifiers?", words, tuple(tables), (), tuple(differences)

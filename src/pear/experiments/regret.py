@@ -103,7 +103,7 @@ def report(material: Material) -> Report:
         (
             "Normalised regret: 0 is the planner's own plan for the true weights, 1 its plan for "
             "the prior mean; users with no room between the two are left out and counted. A user "
-            "with very little room can outweigh all others in the mean, so the median is given. The "
+            "with very little room can outweigh all others in the mean, so a median is given. The "
             "right panels show what the paper could not: the mean cost above the true optimum. "
             "The planner over W-FARE can pass below 0, for its own plan for the true weights is "
             "not the cheapest; the exact one cannot where its plans are proven.",
