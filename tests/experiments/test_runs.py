@@ -147,6 +147,6 @@ def test_a_report_before_the_run_has_ended_says_what_is_missing(tmp_path, cache)
     assert "| earn_more |" in (tmp_path / "tables" / "actions-loan_book.md").read_text()
 
 
-def test_nothing_to_run_is_said():
+def test_nothing_to_run_is_said(tmp_path):
     with pytest.raises(InvalidSetting, match="nothing to run"):
-        runner.run_experiments([], SMALL, Path("unused"))
+        runner.run_experiments([], SMALL, tmp_path)
