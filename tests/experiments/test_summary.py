@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pear.experiments import corruption
 from pear.experiments.published import published_cell, published_figures
 from pear.experiments.regret import curve, regrets
 from pear.experiments.render import Table, escaped
@@ -63,7 +64,7 @@ def test_users_solved_by_all_leave_out_hopeless_methods_and_say_so():
         *(("fair", 0, user, 5.0 if user < 6 else NONE) for user in range(10)),
         *(("poor", 0, user, 5.0 if user == 9 else NONE) for user in range(10)),
     )
-    common = solved_by_all(table)
+    common = solved_by_all(dict(iter(table.groupby("method"))))
     assert common.users == set(range(6))
     assert common.strictly == set()
     assert common.left_out == ("poor",)
@@ -83,6 +84,17 @@ def test_low_validity_does_not_flatter_the_shared_cost():
     assert cells["MCTS"][cost].startswith("16.0")
     assert cells["Exact, prior mean"][cost].startswith("56.0")
     assert (cells["MCTS"][shared], cells["Exact, prior mean"][shared]) == ("16.0", "11.0")
+
+
+def test_under_corruption_every_line_decides_who_is_solved_by_all():
+    whole = rows(("pear-exact-l", 0, 0, 10.0), ("pear-exact-l", 0, 1, 50.0))
+    half = rows(("pear-exact-l", 0, 0, 20.0), ("pear-exact-l", 0, 1, NONE))
+    table = pd.concat([whole, half.assign(corruption=0.5)], ignore_index=True)
+    [found], _ = result_tables("t", "T", "error-causal", table, "Corruption", corruption.lines)
+    shared = found.columns.index("Cost, users all solve")
+    cells = {row[0]: row[shared] for row in found.rows}
+    assert cells == {"PEAR (exact), L: none": "11.0", "PEAR (exact), L: 0.5": "21.0"}
+    assert "Of 2 users, 1 are solved by every line here." in found.notes
 
 
 def test_cells_beyond_the_papers_spread_are_listed_with_the_reason():

@@ -7,6 +7,7 @@ users (bootstrap), which says how sure the mean is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,27 +72,26 @@ def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> tuple[floa
 
 @dataclass(frozen=True)
 class Common:
-    """Users whom all methods solve in some run: ``users`` by every method with a validity of at
-    least :data:`LEAST_VALIDITY`, ``strictly`` by every one; ``left_out`` are the others."""
+    """Users whom all lines of a table solve in some run: ``users`` by every line with a validity
+    of at least :data:`LEAST_VALIDITY`, ``strictly`` by every one; ``left_out`` are the others."""
 
     users: frozenset[int]
     strictly: frozenset[int]
     left_out: tuple[str, ...]
 
 
-def solved_by_all(rows: pd.DataFrame) -> Common:
-    """Users of one world whom every method solves."""
+def solved_by_all(lines: Mapping[str, pd.DataFrame]) -> Common:
+    """Users of one world whom every line of a table solves; ``lines`` are its rows by label."""
     solved = {
-        str(method): frozenset(part.loc[part["success"], "user"].tolist())
-        for method, part in rows.groupby("method")
+        label: frozenset(part.loc[part["success"], "user"].tolist())
+        for label, part in lines.items()
     }
-    validity = rows.groupby("method")["success"].mean()
-    good = [name for name in solved if validity[name] >= LEAST_VALIDITY]
-    everybody = frozenset(rows["user"].tolist())
+    good = [label for label in lines if lines[label]["success"].mean() >= LEAST_VALIDITY]
+    everybody = frozenset(user for part in lines.values() for user in part["user"].tolist())
     return Common(
-        everybody.intersection(*(solved[name] for name in good)),
+        everybody.intersection(*(solved[label] for label in good)),
         everybody.intersection(*solved.values()),
-        tuple(name for name in solved if name not in good),
+        tuple(label for label in lines if label not in good),
     )
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from pear.experiments.published import MEASURES, STOP, published_cell
 from pear.experiments.registry import dataset_label, find_method
 from pear.experiments.render import Table, interval, published_text, with_spread
-from pear.experiments.summary import Figure95, final, solved_by_all, summed_up
+from pear.experiments.summary import Common, Figure95, final, solved_by_all, summed_up
 
 COLUMNS = (
     "Validity",
@@ -87,12 +87,13 @@ def result_tables(
     differences: list[Difference] = []
     for key, part in final(rows).groupby(["dataset", "classifier", "users"], sort=False):
         dataset, classifier, users = (str(value) for value in key)
-        common = solved_by_all(part)
+        lines = lines_of(part)
+        common = solved_by_all({line.label: line.rows for line in lines})
         texts = []
         where = f"{dataset_label(dataset)}, {users.title()}"
         if classifier != "network":
             where += f", {CLASSIFIER_WORDS.get(classifier, classifier)}"
-        for line in lines_of(part):
+        for line in lines:
             figures = {
                 measure: summed_up(line.rows, measure, 0.0 if measure == "validity" else STOP)
                 for measure in MEASURES
@@ -118,7 +119,7 @@ def result_tables(
                 f"{title}: {where}",
                 (first_column, *COLUMNS),
                 tuple(texts),
-                (NOTE, _common_words(part, common)),
+                (NOTE, _common_words(part, common, first_column)),
             )
         )
     return tables, differences
@@ -160,14 +161,15 @@ def _differences(
     return found
 
 
-def _common_words(rows: pd.DataFrame, common: Any) -> str:
-    everybody = rows["user"].nunique()
-    words = f"Of {everybody} users, {len(common.strictly)} are solved by every method here"
+def _common_words(rows: pd.DataFrame, common: Common, first_column: str) -> str:
+    each = "method" if first_column == "Method" else "line"
+    words = (
+        f"Of {rows['user'].nunique()} users, {len(common.strictly)} are solved by every {each} here"
+    )
     if common.left_out:
-        labels = ", ".join(getattr(find_method(n), "label", n) for n in common.left_out)
         words += (
-            f"; {len(common.users)} by every method that solves at least a fifth of them "
-            f"(without {labels}), and the shared costs are theirs"
+            f"; {len(common.users)} by every {each} that solves at least a fifth of them "
+            f"(without {'; '.join(common.left_out)}), and the shared costs are theirs"
         )
     return words + "."
 
