@@ -11,8 +11,15 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.experiments import runner
-from pear.experiments.profiles import PROFILES, Profile, find_profile
+from pear.experiments import classifiers, runner
+from pear.experiments.profiles import (
+    COMPETITORS,
+    EXACT,
+    PEAR,
+    PROFILES,
+    Profile,
+    find_profile,
+)
 from pear.experiments.registry import build_world, find_method
 from pear.experiments.runner import make_tasks, run_experiments
 from pear.experiments.store import Store
@@ -93,6 +100,25 @@ def test_two_runs_of_one_method_differ_and_a_deterministic_one_is_run_once(expec
     searched = expected[expected["method"] == "mcts"].set_index(["run", "user"])
     assert not searched.loc[0]["cost"].equals(searched.loc[1]["cost"])
     assert set(expected.loc[expected["method"] == "exact-true", "run"]) == {0}
+
+
+def test_shallow_classifiers_may_have_fewer_users_and_this_is_said():
+    profile = replace(SMALL, shallow_users=3)
+    shallow = classifiers.EXPERIMENT.tasks(profile)
+    assert {task.last for task in shallow} == {1, 2, 3}
+    assert {task.last for task in make_tasks(profile, profile.methods)} == {1, 2, 3, 4}
+    assert "the first 4 users of each set (3 with shallow classifiers)" in profile.words()
+    assert "shallow" not in replace(SMALL, shallow_users=9).words()
+
+
+def test_the_reduced_profile_leaves_no_method_of_the_papers_tables_out():
+    profile = PROFILES["reduced"]
+    run = {task.method for task in classifiers.EXPERIMENT.tasks(profile)}
+    assert run == {*COMPETITORS, *PEAR, *EXACT}
+    assert profile.words() == (
+        "profile reduced: the first 60 users of each set (30 with shallow classifiers), run seeds "
+        "0 to 1 (corruption: 0 to 1), 10 questions"
+    )
 
 
 def test_other_settings_do_not_go_on_in_the_same_folder(tmp_path):

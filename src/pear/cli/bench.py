@@ -32,6 +32,9 @@ def command(
     users: Annotated[
         int | None, typer.Option(help="Users of each set; else the profile's.")
     ] = None,
+    shallow_users: Annotated[
+        int | None, typer.Option(help="Users of each set with shallow classifiers.")
+    ] = None,
     runs: Annotated[int | None, typer.Option(help="Runs; else the profile's.")] = None,
     corruption_runs: Annotated[
         int | None, typer.Option(help="Runs of the corruption table; else the profile's.")
@@ -79,6 +82,7 @@ def command(
             resolve(kind, name, known)
     taken = taken.changed(
         users=users,
+        shallow_users=shallow_users,
         runs=runs,
         corruption_runs=corruption_runs,
         iterations=iterations,

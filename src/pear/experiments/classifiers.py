@@ -27,6 +27,12 @@ def report(material: Material) -> Report:
         "classifiers", "Shallow classifiers", "eval-results-shallow", material.rows
     )
     words = source_words(material)
+    people = {material.profile.people(name) for name in material.profile.classifiers}
+    if people != {material.profile.users}:
+        words += (
+            f"The tables of this section are of the first {min(people)} users of each set, those "
+            f"of the others of the first {material.profile.users}.",
+        )
     if material.profile.not_shallow:
         words += (
             f"Not run here: {', '.join(material.profile.not_shallow)}. The learned ones need a "

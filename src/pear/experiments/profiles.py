@@ -23,8 +23,9 @@ class Profile:
     ``corruption_runs`` is for the corruption table alone, whose graphs differ by run.
     ``iterations``, ``trained_people`` and ``judges`` (held out) are of policy training,
     ``taught`` the people an automaton learns from,
-    ``chunk`` the users of one task. ``not_shallow`` are methods left out for the shallow
-    classifiers, each of which needs policies of its own.
+    ``chunk`` the users of one task. ``shallow_users`` is for the table of shallow classifiers
+    alone (None: ``users``), ``not_shallow`` are methods left out there, since each of these
+    classifiers needs policies of its own.
     """
 
     name: str
@@ -48,11 +49,23 @@ class Profile:
     chunk: int = 20
     seed: int = 0
     not_shallow: tuple[str, ...] = ()
+    shallow_users: int | None = None
+
+    def people(self, classifier: str = "network") -> int:
+        """How many users of each set are taken for a classifier."""
+        shallow = classifier in self.classifiers and self.shallow_users is not None
+        return min(self.users, self.shallow_users or 0) if shallow else self.users
 
     def words(self) -> str:
-        """Users and seeds in one sentence."""
+        """Users and seeds in one sentence.
+
+        >>> PROFILES["smoke"].words()  # doctest: +ELLIPSIS
+        'profile smoke: the first 2 users of each set, run seeds 0 to 1 (corruption: 0 to 0), ...'
+        """
+        fewer = {self.people(name) for name in self.classifiers} - {self.users}
+        shallow = f" ({min(fewer)} with shallow classifiers)" if fewer else ""
         return (
-            f"profile {self.name}: the first {self.users} users of each set, run seeds "
+            f"profile {self.name}: the first {self.users} users of each set{shallow}, run seeds "
             f"{self.seed} to {self.seed + self.runs - 1} (corruption: "
             f"{self.seed} to {self.seed + self.corruption_runs - 1}), "
             f"{self.questions} questions"
@@ -106,7 +119,7 @@ PROFILES = {
         runs=2,
         corruption_runs=2,
         chunk=10,
-        not_shallow=LEARNED,
+        shallow_users=30,
     ),
     "full": Profile(
         "full",

@@ -41,6 +41,7 @@ def make_tasks(
     A method that a run does not change is run once.
     """
     tasks = []
+    people = profile.people(classifier)
     for name in methods:
         method = find_method(name)
         asks = bool(getattr(method, "asks", False))
@@ -54,7 +55,7 @@ def make_tasks(
                 name,
                 run,
                 first,
-                min(first + profile.chunk, profile.users),
+                min(first + profile.chunk, people),
                 profile.questions if asks else 0,
                 k if asks else 0,
                 corruption if asks else 0.0,
@@ -64,7 +65,7 @@ def make_tasks(
             for run in seeds
             for k in (tuple(ks) if asks else (0,))
             for corruption in (tuple(corruptions) if asks else (0.0,))
-            for first in range(0, profile.users, profile.chunk)
+            for first in range(0, people, profile.chunk)
         ]
     return tasks
 

@@ -142,7 +142,7 @@ def _opening(
     reports: Iterable[str], profile: Profile, stamp: str, finished: Finished, note: str
 ) -> str:
     people = ", ".join(
-        f"{world.key} {min(profile.users, len(world.states))}"
+        f"{world.key} {min(profile.people(world.classifier), len(world.states))}"
         for world in finished.shared.worlds.values()
     )
     done = sum(finished.store.has(task) for task in finished.tasks)
