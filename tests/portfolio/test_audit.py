@@ -44,7 +44,7 @@ def portfolio(n=800, seed=0, dearer=1.0, rarer=0.0):
         cost=np.where(refused & success, cost, np.where(refused, np.nan, 0.0)),
         length=np.where(refused & success, length, np.nan),
         states=SPACE.encode(frame.drop(columns="id")),
-        weights=np.tile(WEIGHTS, (n, 1)),
+        weights=[json.dumps(WEIGHTS.tolist())] * n,
         model_fingerprint="",
     )
 

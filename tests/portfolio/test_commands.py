@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.decision.adapters import save_sklearn
-from pear.errors import InvalidSetting, PearError
+from pear.errors import FingerprintMismatch, InvalidSetting, PearError
+from pear.portfolio.draws import prior_draws, weights_from
 from pear.portfolio.sources import read_prior, read_problem_and_model
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem.files import write_problem
@@ -64,13 +65,31 @@ def test_plan_then_audit(lender, tmp_path):
     assert report["words"] in (tmp_path / "report.html").read_text()
 
 
-def test_plan_under_a_prior_of_ones_own(lender, tmp_path):
+def test_plan_and_audit_under_a_prior_of_ones_own(lender, tmp_path):
     prior = GaussianMixturePrior([WEIGHTS], [np.ones(len(WEIGHTS))])
     (tmp_path / "prior.json").write_text(json.dumps(prior.to_dict()))
     shown = plan(lender, tmp_path / "plans.csv", "--prior", tmp_path / "prior.json")
     assert shown.exit_code == 0, shown.output
+    [stated] = pd.read_csv(tmp_path / "plans.csv")["weights"].unique()
+    assert np.array_equal(weights_from(stated, len(WEIGHTS), prior), prior_draws(prior, 32))
+    ask = ["audit", lender / "problem.toml", tmp_path / "plans.csv", "--workers", 1,
+           "--model", lender / "model.skops", "--smallest", 10]  # fmt: skip
+    shown = pear(*ask)
+    assert isinstance(shown.exception, FingerprintMismatch)
+    assert "another prior" in str(shown.exception)
+    shown = pear(*ask, "--prior", tmp_path / "prior.json", "--json", tmp_path / "report.json")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads((tmp_path / "report.json").read_text())["flips"]
+
+
+def test_one_sample_is_the_mean_of_the_prior(lender, tmp_path):
+    prior = GaussianMixturePrior([WEIGHTS], [np.ones(len(WEIGHTS))])
+    (tmp_path / "prior.json").write_text(json.dumps(prior.to_dict()))
+    given = ["--prior", tmp_path / "prior.json", "--samples"]
+    assert plan(lender, tmp_path / "plans.csv", *given, 1).exit_code == 0
     weights = json.loads(pd.read_csv(tmp_path / "plans.csv")["weights"][0])
     assert weights == pytest.approx(WEIGHTS.tolist())
+    assert "samples" in str(plan(lender, tmp_path / "none.csv", *given, 0).exception)
 
 
 def test_mistakes_are_told(lender, tmp_path):

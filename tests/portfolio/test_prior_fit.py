@@ -161,8 +161,21 @@ def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):
     reading = read_under(found, default_prior(PROBLEM), np.random.default_rng(0))
     assert len(reading.log_likelihoods) == 2
     assert (reading.log_likelihoods <= 0).all()
-    learned = learned_weights([found], default_prior(PROBLEM))
-    assert learned["person 7"].shape == (len(PROBLEM.weight_names),)
+    count = len(PROBLEM.weight_names)
+    assert learned_weights([found], default_prior(PROBLEM), 8)["person 7"].shape == (8, count)
+    assert learned_weights([found], default_prior(PROBLEM), 1)["person 7"].shape == (1, count)
+
+
+def test_what_one_person_said_twice_counts_twice_and_the_nameless_teach_about_nobody(session):
+    def read(name, **more):
+        return conversation_from_dict({**session.to_dict(), **more}, PROBLEM, name)
+
+    prior = default_prior(PROBLEM)
+    once, twice = (
+        learned_weights([read("1", id="person 7")] * n, prior, 400)["person 7"] for n in (1, 2)
+    )
+    assert twice.std(axis=0).sum() < once.std(axis=0).sum()
+    assert learned_weights([read("7")], prior, 8) == {}
 
 
 @pytest.mark.parametrize(

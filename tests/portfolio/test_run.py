@@ -136,6 +136,11 @@ def test_learned_weights_reach_the_people_they_are_of(tmp_path, table):
     written = pd.read_parquet(tmp_path / "plans.parquet").set_index("id")["weights"].map(json.loads)
     assert written["person 4"] == dear.tolist()
     assert written["person 5"] == WEIGHTS.tolist()
+    nameless = write(people().drop(columns="id"), tmp_path / "nameless.parquet")
+    with pytest.raises(InvalidSetting, match="which conversation is whose"):
+        plan(nameless, tmp_path / "b.parquet", weights=Everyone(WEIGHTS, {"4": dear}))
+    with pytest.raises(InvalidSetting, match="shape"):
+        Everyone(WEIGHTS, {"person 4": np.ones((3, 6))})
 
 
 def test_bad_rows_stand_aside_and_nothing_else_is_lost(tmp_path):

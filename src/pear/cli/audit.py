@@ -30,7 +30,9 @@ def command(
     conversations: Annotated[
         Path | None, typer.Option(help="Conversations (JSON lines): questions and prior by group.")
     ] = None,
-    prior: Annotated[Path | None, typer.Option(help="Prior (JSON) to judge by group.")] = None,
+    prior: Annotated[
+        Path | None, typer.Option(help="Prior (JSON) the plans were made under.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability of any false alarm.")] = 0.05,
     smallest: Annotated[int, typer.Option(help="Fewest people of a group that is judged.")] = 30,
     flips: Annotated[int, typer.Option(help="Most people of a group that are flipped.")] = 200,
@@ -64,7 +66,7 @@ def command(
         model=ModelPlace(place) if place else None,
         people=people,
         conversations=read_conversations(conversations, stated) if conversations else (),
-        prior=read_prior(stated, problem, prior) if conversations else None,
+        prior=read_prior(stated, problem, prior),
         search=Search(max_length, max_rows, changes_per_feature),
         workers=workers,
     )

@@ -22,8 +22,11 @@ def command(
         typer.Option(help="Table of weights, one row per person in the same order."),
     ] = None,
     prior: Annotated[
-        Path | None, typer.Option(help="Prior (JSON); everyone gets its mean weights.")
+        Path | None, typer.Option(help="Prior (JSON); plans are of least mean cost under it.")
     ] = None,
+    samples: Annotated[
+        int, typer.Option(help="Draws of the prior that costs are means over; 1: its mean weights.")
+    ] = 32,
     conversations: Annotated[
         Path | None,
         typer.Option(help="Conversations (JSON lines): their people get what they said, by id."),
@@ -49,7 +52,7 @@ def command(
     """
     from pear.errors import InvalidSetting
     from pear.portfolio import Everyone, Search, plan_portfolio
-    from pear.portfolio.conversations import learned_weights, read_conversations
+    from pear.portfolio.conversations import read_conversations
     from pear.portfolio.sources import read_prior, read_problem_and_model
 
     if weights is not None and (prior is not None or conversations is not None):
@@ -61,7 +64,7 @@ def command(
     if weights is None:
         believed = read_prior(stated, problem, prior)
         answers = read_conversations(conversations, stated) if conversations else []
-        given = Everyone(believed.mean(), learned_weights(answers, believed))
+        given = Everyone.under(believed, samples, answers)
     with _progress() as report:
         summary = plan_portfolio(
             stated,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ class Conversation:
     answered: tuple[tuple[Question, Answer], ...]
     response: ResponseModel = field(default_factory=Logistic)
     finished: bool = False
+    named: bool = True
+    """Whether ``id`` is the person's own name, and not the number of a line."""
 
     @property
     def n_questions(self) -> int:
@@ -90,8 +92,10 @@ def conversation_from_dict(data: Mapping[str, Any], problem: Problem, name: str)
             answer.check(question)
             answered.append((question, answer))
     response = data.get("settings", {}).get("response")
+    stated = data.get("id") or data.get("reference")
     return Conversation(
-        id=str(data.get("id") or data.get("reference") or name),
+        id=str(stated or name),
+        named=bool(stated),
         person=dict(data["person"]),
         answered=tuple(answered),
         response=response_from_dict(response) if response else Logistic(),
@@ -151,13 +155,26 @@ def read_under(
 
 
 def learned_weights(
-    conversations: Iterable[Conversation], prior: GaussianMixturePrior, seed: int = 0
+    conversations: Iterable[Conversation],
+    prior: GaussianMixturePrior,
+    samples: int,
+    seed: int = 0,
 ) -> dict[str, NDArray[np.float64]]:
-    """Mean weights ``(p,)`` of everyone who answered something, by id."""
-    return {
-        conversation.id: read_under(
-            conversation, prior, np.random.default_rng([seed, number]), n_particles=2_000
-        ).mean
-        for number, conversation in enumerate(conversations)
-        if conversation.answered
-    }
+    """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
+    one sample, its mean. Conversations that do not say whose they are teach about nobody.
+
+    All that one person answered counts, in the order of their conversations.
+    """
+    said: dict[str, Conversation] = {}
+    for conversation in conversations:
+        if conversation.named and conversation.answered:
+            before = said.get(conversation.id)
+            more = conversation.answered
+            answered = more if before is None else before.answered + more
+            said[conversation.id] = replace(conversation, answered=answered)
+    learned = {}
+    for number, (name, whole) in enumerate(said.items()):
+        rng = np.random.default_rng([seed, number])
+        reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
+        learned[name] = reading.draws if samples > 1 else reading.mean[None]
+    return learned

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from pear.errors import InvalidSetting
+from pear.portfolio.draws import as_json
 from pear.portfolio.people import People
 from pear.portfolio.tables import Chunk, is_csv, is_parquet
 from pear.problem import Plan
@@ -39,8 +38,9 @@ COLUMNS: dict[str, Any] = {
 }
 """Columns of the plans. ``row`` counts from 0 over all files of people. ``decision`` is
 ``approved`` or ``refused``, as the model decides today; ``verdict`` what is proven of the plan.
-``cost``, ``length`` and ``final_score`` are empty where there is no plan. ``steps``, ``start``
-(the person) and ``weights`` are JSON."""
+``cost``, ``length`` and ``final_score`` are empty where there is no plan; under samples of
+weights, costs and bounds are means over them. ``steps``, ``start`` (the person) and ``weights``
+are JSON; see :func:`pear.portfolio.draws.weights_from`."""
 
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
@@ -55,8 +55,11 @@ BAD_SCHEMA = pa.schema(
 )
 
 
-def plans_table(people: People, weights: Any, plans: Sequence[Plan], kept: Sequence[int]) -> Any:
-    """One row per plan; ``kept`` are the positions in ``people`` the plans belong to."""
+def plans_table(
+    people: People, weights: Sequence[str], plans: Sequence[Plan], kept: Sequence[int]
+) -> Any:
+    """One row per plan; ``kept`` are the positions in ``people`` the plans belong to, and
+    ``weights`` what is stated of each person's there."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for position, plan in zip(kept, plans, strict=True):
         certificate = plan.certificate
@@ -73,9 +76,9 @@ def plans_table(people: People, weights: Any, plans: Sequence[Plan], kept: Seque
             "rows_asked": certificate.rows,
             "start_score": plan.steps[0].score_before if plan.steps else plan.score,
             "final_score": plan.score if plan.success else None,
-            "steps": _json([_step(step) for step in plan.steps]),
-            "start": _json(dict(plan.start)),
-            "weights": _json(np.asarray(weights[position]).tolist()),
+            "steps": as_json([_step(step) for step in plan.steps]),
+            "start": as_json(dict(plan.start)),
+            "weights": weights[position],
             "problem_fingerprint": plan.problem_fingerprint,
             "model_fingerprint": plan.model_fingerprint,
         }
@@ -105,10 +108,6 @@ def _step(step: Any) -> dict[str, Any]:
         "words": step.words,
         "reason": step.reason,
     }
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def check_output(path: Path) -> None:

@@ -58,6 +58,12 @@ def read_people(chunk: Chunk, problem: Problem, id_name: str | None) -> People:
     return People(numbers[good], [ids[i] for i in good], states, sorted(bad))
 
 
+def ids_of(chunk: Chunk, problem: Problem, id_name: str | None) -> list[str]:
+    """The names of the people of a chunk, as :func:`read_people` reads them."""
+    named = chunk.frame[[id_name]] if id_name is not None else chunk.frame[[]]
+    return _ids(typed(named, problem.space), id_name)
+
+
 def _ids(frame: pd.DataFrame, id_name: str | None) -> list[str]:
     if id_name is None:
         return [str(number) for number in frame.index]

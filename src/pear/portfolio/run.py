@@ -12,10 +12,10 @@ from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.journal import Journal
 from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
-from pear.portfolio.people import id_column
+from pear.portfolio.people import id_column, ids_of
 from pear.portfolio.places import check_free, writing
 from pear.portfolio.tables import Chunk, Source, open_table, require_columns
-from pear.portfolio.weights import Weights, together, weights_table
+from pear.portfolio.weights import Everyone, Weights, together, weights_table
 from pear.portfolio.worker import Model, ModelPlace, Search, load_black_box, plan_chunk, prepare
 from pear.problem import Problem
 
@@ -111,6 +111,11 @@ def plan_portfolio(
     given: Weights = (
         weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
     )
+    if isinstance(given, Everyone) and given.learned and name is None:
+        raise InvalidSetting(
+            f"'{source.path}' has no column 'id' that would say which conversation is whose; "
+            "name the column with --id"
+        )
     journal = Journal(
         beside(target, ".parts"),
         {
@@ -156,12 +161,15 @@ def _run(
     sizes: dict[int, int] = {}
     order: list[int] = []
     resumed = journal.total("rows")
+    problem, _, _, id_name = initargs
 
     def tasks() -> Iterator[tuple[Chunk, Any]]:
         for piece, own in together(source.chunks(size), weights.chunks(size)):
             order.append(piece.number)
             if piece.number not in journal.done:
                 sizes[piece.number] = piece.size
+                if isinstance(own, Everyone) and own.learned:
+                    own = own.only(ids_of(piece, problem, id_name))
                 yield piece, own
 
     def report() -> None:

@@ -1,14 +1,14 @@
 """What does each person of a portfolio find costly?
 
-Three answers: what the prior says of everybody, a table with one row of weights per person in
-the order of the people, or what a conversation taught about some of them.
+Three answers: draws of the prior for everybody, a table with one row of weights per person in
+the order of the people, or draws of what a conversation taught about some of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import InvalidData
+from pear.errors import InvalidData, InvalidSetting
+from pear.portfolio.conversations import Conversation, learned_weights
+from pear.portfolio.draws import SAMPLES, as_json, prior_draws, stated
 from pear.portfolio.tables import Chunk, Source, open_table
+from pear.preferences import GaussianMixturePrior
 from pear.problem import Problem
 
 PREFIX = "w:"
@@ -27,16 +30,57 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Given:
+    """Weights ``(n, p)`` of n people, or samples of them ``(n, s, p)``; how the table of plans
+    states each; and by position why some have none."""
+
+    weights: Floats
+    stated: list[str]
+    without: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Everyone:
-    """The same weights ``(p,)`` for everybody, and others for the ids in ``learned``."""
+    """The same weights for everybody, and others for the ids in ``learned``.
+
+    Each is ``(p,)``, or samples ``(s, p)``, the same number for all: then the plan of least
+    mean cost is searched. ``stated`` is what the table of plans says of ``weights``, where
+    that is not their numbers.
+    """
 
     weights: Floats
     learned: Mapping[str, Floats] = field(default_factory=dict)
+    stated: str = ""
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.weights)
+        for name, own in self.learned.items():
+            if np.shape(own) != shape:
+                raise InvalidSetting(
+                    f"the weights of '{name}' must have the shape {shape} of everybody's "
+                    f"(got {np.shape(own)})"
+                )
+
+    @classmethod
+    def under(
+        cls,
+        prior: GaussianMixturePrior,
+        samples: int = SAMPLES,
+        conversations: Sequence[Conversation] = (),
+    ) -> Everyone:
+        """Draws of the prior; of their posterior for those who had a conversation. With one
+        sample, the mean."""
+        learned = learned_weights(conversations, prior, samples)
+        draws = prior_draws(prior, samples)
+        if samples == 1:
+            return cls(draws[0], {name: own[0] for name, own in learned.items()})
+        return cls(draws, learned, stated(draws))
 
     @property
     def digest(self) -> str:
         """Hash of all the numbers."""
-        content = hashlib.sha256(np.asarray(self.weights, float).tobytes())
+        content = hashlib.sha256(self.stated.encode())
+        content.update(np.asarray(self.weights, float).tobytes())
         for name in sorted(self.learned):
             content.update(name.encode())
             content.update(np.asarray(self.learned[name], float).tobytes())
@@ -47,11 +91,19 @@ class Everyone:
         while True:
             yield self
 
-    def of(self, rows: NDArray[np.int64], ids: list[str]) -> tuple[Floats, dict[int, str]]:
-        """Weights ``(n, p)`` of these people, and reasons against some of them: none."""
-        return np.array([self.learned.get(name, self.weights) for name in ids]).reshape(
-            len(ids), len(self.weights)
-        ), {}
+    def only(self, ids: Iterable[str]) -> Everyone:
+        """What a chunk of these people needs, so that no more is sent to its worker."""
+        return replace(self, learned={i: self.learned[i] for i in ids if i in self.learned})
+
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
+        """The weights of these people."""
+        weights = np.array([self.learned.get(name, self.weights) for name in ids], float)
+        common = self.stated or as_json(np.asarray(self.weights).tolist())
+        learned = {i: as_json(np.asarray(self.learned[i]).tolist()) for i in self.learned}
+        return Given(
+            weights.reshape(len(ids), *np.shape(self.weights)),
+            [learned.get(name, common) for name in ids],
+        )
 
 
 @dataclass(frozen=True)
@@ -81,8 +133,8 @@ class TableChunk:
     columns: tuple[str, ...]
     id_name: str | None
 
-    def of(self, rows: NDArray[np.int64], ids: list[str]) -> tuple[Floats, dict[int, str]]:
-        """Weights ``(n, p)`` of these people, and by position why some have none."""
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
+        """The weights of these people, ``(n, p)``."""
         known = {int(row): i for i, row in enumerate(self.chunk.frame.index)}
         cells = self.chunk.frame[list(self.columns)].to_numpy(dtype=object)
         names = self.chunk.frame[self.id_name].tolist() if self.id_name else None
@@ -104,7 +156,7 @@ class TableChunk:
                     reasons[position] = (
                         f"the weights must be finite numbers (got {list(cells[place])!r})"
                     )
-        return weights, reasons
+        return Given(weights, [as_json(own.tolist()) for own in weights], reasons)
 
 
 Weights = Everyone | Table

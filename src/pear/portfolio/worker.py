@@ -18,6 +18,7 @@ from pear.planning.reasons import explain_plans
 from pear.portfolio.output import bad_table, plans_table
 from pear.portfolio.people import People, read_people
 from pear.portfolio.tables import Chunk
+from pear.portfolio.weights import Given
 from pear.problem import Plan, Problem
 
 
@@ -113,7 +114,8 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
     place = workplace()
     planner = place.planner
     people = read_people(chunk, planner.problem, place.id_name)
-    weights, without = weights_of.of(people.rows, people.ids)
+    given: Given = weights_of.of(people.rows, people.ids)
+    weights, without = given.weights, given.without
     bad = [*people.bad, *((int(people.rows[i]), people.ids[i], why) for i, why in without.items())]
     usable = np.array([i for i in range(len(people)) if i not in without], np.intp)
     plans: list[Plan] = []
@@ -124,7 +126,7 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
         plans += [found[i] for i in found]
         kept += list(found)
         bad += failed
-    table = plans_table(people, weights, plans, kept)
+    table = plans_table(people, given.stated, plans, kept)
     refused = sum(1 for plan in plans if plan.steps or not plan.success)
     planned = sum(1 for plan in plans if plan.steps)
     return Result(chunk.number, table, bad_table(bad, chunk), len(plans), refused, planned)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pear.decision import BlackBox
+from pear.errors import InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.problem import (
     NO_LIMITS,
@@ -103,6 +104,33 @@ def test_in_company_everyone_gets_the_plan_they_get_alone(case, seed):
         assert plan.certificate.verdict == alone.certificate.verdict
         assert plan.certificate.rows == alone.certificate.rows
         assert plan.certificate.blocking == alone.certificate.blocking
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_in_company_samples_are_each_persons_own_or_everybodys(case, seed):
+    rng = np.random.default_rng(seed)
+    problem, count = case.problem, 3
+    states = np.repeat(case.state[None], count, axis=0)
+    states[1:, 0] = (states[1:, 0] + rng.integers(0, 3, count - 1)) % 3
+    samples = np.round(rng.normal(2, 6, size=(count, 4, problem.costs.n_weights)), 1)
+    planner = ExactPlanner(problem, case.black_box)
+    for theirs, own in ((samples, samples), (samples[:1], [samples[0]] * count)):
+        for plan, state, mine in zip(planner.plan_many(states, theirs), states, own, strict=True):
+            alone = planner.plan(state, mine)
+            assert plan.moves == alone.moves
+            assert plan.cost == alone.cost
+            assert plan.certificate.verdict == alone.certificate.verdict
+            assert plan.certificate.rows == alone.certificate.rows
+
+
+def test_a_matrix_is_one_row_per_person_and_never_samples():
+    problem = flags()
+    planner = ExactPlanner(problem, accepts(problem, "bd"))
+    for wrong in (np.ones((3, 4)), np.ones((1, 4)), np.ones((3, 2, 4))):
+        with pytest.raises(InvalidSetting, match="one per person"):
+            planner.plan_many(np.zeros((2, 4)), wrong)
+    assert planner.plan_many(np.zeros((0, 4)), np.ones((0, 4))) == []
 
 
 @settings(max_examples=60, deadline=None)

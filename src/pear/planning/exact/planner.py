@@ -80,27 +80,22 @@ class ExactPlanner:
     ) -> list[Plan]:
         """Plans for n people in lockstep, one call of the model a round.
 
-        ``states`` is ``(n, d)``, ``weights`` ``(n, p)`` or ``(p,)``.
+        ``states`` is ``(n, d)``. ``weights`` is ``(p,)``, or a row per person ``(n, p)``, or
+        samples per person ``(n, s, p)``, or ``(1, s, p)`` for everybody: with samples, each
+        person's plan is that of least mean floored cost over theirs.
         """
         states = self._states(states)
-        weights = self._weights(weights)
-        if weights.ndim == 1:
-            weights = np.repeat(weights[None], len(states), axis=0)
-        if len(weights) != len(states):
-            raise InvalidSetting(
-                f"'weights' must be one vector or one per person "
-                f"(got {len(weights)} for {len(states)})"
-            )
         if not len(states):
             return []
+        weights = self._weights_of(len(states), weights)
         everyone = list(limits) if limits is not None else [NO_LIMITS] * len(states)
         if len(everyone) != len(states):
             raise InvalidSetting(
                 f"'limits' must be one per person (got {len(everyone)} for {len(states)})"
             )
-        plans = self._plans_of(states, weights[:, None], everyone, np.arange(len(states)))
+        plans = self._plans_of(states, weights, everyone, np.arange(len(states)))
         return [
-            self._explained(plan, state, np.atleast_2d(weight), limit)
+            self._explained(plan, state, weight, limit)
             for plan, state, weight, limit in zip(plans, states, weights, everyone, strict=True)
         ]
 
@@ -196,6 +191,21 @@ class ExactPlanner:
 
     def _weights(self, weights: Floats) -> Floats:
         return self.problem.costs.check_weights(weights)
+
+    def _weights_of(self, n: int, weights: Floats) -> Floats:
+        """Samples per person ``(n, s, p)``; a vector or a row per person is one sample each."""
+        if isinstance(weights, np.ndarray) and weights.ndim == 3:
+            checked = self._weights(weights.reshape(-1, weights.shape[2]))
+            samples, shared = checked.reshape(weights.shape), len(weights) == 1
+        else:
+            checked = self._weights(weights)
+            samples = checked[None, None] if checked.ndim == 1 else checked[:, None]
+            shared = checked.ndim == 1
+        if len(samples) != n and not shared:
+            raise InvalidSetting(
+                f"'weights' must be one vector or one per person (got {len(samples)} for {n})"
+            )
+        return np.repeat(samples, n, axis=0) if shared else samples
 
     def _plans_of(
         self,

@@ -72,7 +72,8 @@ def audit(
     """Compare groups; with a ``model``, also the same people with the attribute flipped.
 
     ``people`` is the table the plans were made from, for attributes that are no features.
-    With ``conversations`` and a ``prior``, the questions needed and the prior's fit too.
+    ``prior`` is the one plans were made under, where they were. With ``conversations`` too, the
+    questions needed and the prior's fit.
     """
     names = settings.by or tuple(f.name for f in problem.space.features if f.protected)
     if not names:
@@ -87,7 +88,7 @@ def audit(
     if conversations:
         said = _of_conversations(problem, cuts, conversations, prior, tests, rng)
         parts = [_merged(part, said.get(part.name, {})) for part in parts]
-    flips, unused, why = _flips(problem, plans, cuts, model, search, workers, tests, rng)
+    flips, unused, why = _flips(problem, plans, cuts, model, prior, search, workers, tests, rng)
     adjusted = holm([p for p, _ in tests.entries])
     return Report(
         problem=problem.name,
@@ -243,6 +244,7 @@ def _flips(
     plans: Plans,
     cuts: Sequence[Cut],
     model: Model | None,
+    prior: GaussianMixturePrior | None,
     search: Search,
     workers: int | None,
     tests: _Tests,
@@ -259,7 +261,7 @@ def _flips(
             f"this one is {black_box.fingerprint}); give that one, or plan again"
         )
     refused = np.flatnonzero(plans.refused)
-    states, weights = plans.states[refused], plans.weights[refused]
+    states, weights = plans.states[refused], [plans.weights[int(i)] for i in refused]
     costs = np.where(plans.success[refused], plans.cost[refused], np.nan)
     found: list[Flip] = []
     unused: list[str] = []
@@ -271,7 +273,7 @@ def _flips(
             continue
         for flipped in flip(
             problem, model, cut, states, weights, costs,
-            search=search, most=tests.settings.most_flips, rng=rng, workers=workers,
+            prior=prior, search=search, most=tests.settings.most_flips, rng=rng, workers=workers,
         ):  # fmt: skip
             found.append(_flip(flipped, tests, rng))
     return found, tuple(unused), ""

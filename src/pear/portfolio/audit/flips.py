@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,9 @@ from pear.decision.blackbox import probe_states
 from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.audit.groups import Cut
+from pear.portfolio.draws import weights_from
 from pear.portfolio.worker import Model, Search, prepare, workplace
+from pear.preferences import GaussianMixturePrior
 from pear.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -61,9 +64,10 @@ def flip(
     model: Model,
     cut: Cut,
     states: Floats,
-    weights: Floats,
+    weights: Sequence[str],
     costs: Floats,
     *,
+    prior: GaussianMixturePrior | None,
     search: Search,
     most: int,
     rng: np.random.Generator,
@@ -78,7 +82,8 @@ def flip(
     feature = problem.space[cut.name]
     frame = problem.space.frame(states)
     codes = cut.codes(frame[cut.name])
-    tasks: list[tuple[Floats, Floats]] = []
+    tasks: list[tuple[Floats, list[Floats]]] = []
+    known: dict[str, Floats] = {}
     kept: list[tuple[int, int, NDArray[np.intp]]] = []
     for before in range(len(cut.labels)):
         members = np.flatnonzero(codes == before)
@@ -87,13 +92,15 @@ def flip(
         others = [v for k, v in enumerate(cut.values) if k != before and v is not None]
         if not len(members) or not others:
             continue
+        for text in {weights[int(member)] for member in members} - known.keys():
+            known[text] = weights_from(text, problem.costs.n_weights, prior)
         for after in range(len(cut.values)):
             if cut.values[after] is None:
                 continue
             changed = states[members].copy()
             if after != before:
                 changed[:, column] = feature.code(_value(cut.values[after], feature))
-            tasks.append((changed, weights[members]))
+            tasks.append((changed, [known[weights[int(member)]] for member in members]))
             kept.append((before, after, members))
     results = run_tasks(
         _plan_costs,
@@ -145,13 +152,19 @@ def _value(value: Any, feature: Any) -> Any:
     return int(float(value)) if feature.kind == "integer" else value
 
 
-def _plan_costs(task: tuple[Floats, Floats]) -> Floats:
-    """Costs ``(n,)`` of the plans of flipped people; 0 when approved, NaN without a plan."""
+def _plan_costs(task: tuple[Floats, list[Floats]]) -> Floats:
+    """Costs ``(n,)`` of the plans of flipped people; 0 when approved, NaN without a plan.
+
+    Each has samples ``(s, p)`` of weights; those with equally many are searched together.
+    """
     states, weights = task
     planner, together = workplace().planner, workplace().together
-    costs: list[float] = []
-    for first in range(0, len(states), together):
-        here = slice(first, first + together)
-        plans = planner.plan_many(states[here], weights[here])
-        costs += [plan.cost if plan.success else np.nan for plan in plans]
-    return np.array(costs)
+    costs = np.full(len(states), np.nan)
+    counts = np.array([len(own) for own in weights])
+    for count in np.unique(counts):
+        alike = np.flatnonzero(counts == count)
+        for first in range(0, len(alike), together):
+            here = alike[first : first + together]
+            plans = planner.plan_many(states[here], np.array([weights[i] for i in here]))
+            costs[here] = [plan.cost if plan.success else np.nan for plan in plans]
+    return costs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +24,8 @@ CHUNK = 10_000
 @dataclass(frozen=True)
 class Plans:
     """Plans of n people: ``rows`` ``(n,)``, ``refused``, ``success`` ``(n,)``, ``cost`` and
-    ``length`` ``(n,)`` with NaN for none, ``states`` ``(n, d)``, ``weights`` ``(n, p)`` or None."""
+    ``length`` ``(n,)`` with NaN for none, ``states`` ``(n, d)``; ``weights`` as the plans state
+    them, or None."""
 
     rows: NDArray[np.int64]
     refused: NDArray[np.bool_]
@@ -30,7 +33,7 @@ class Plans:
     cost: NDArray[np.float64]
     length: NDArray[np.float64]
     states: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
+    weights: Sequence[str] | None
     model_fingerprint: str
 
     def __len__(self) -> int:
@@ -48,7 +51,7 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
         )
     parts: list[pd.DataFrame] = []
     states: list[NDArray[np.float64]] = []
-    weights: list[NDArray[np.float64]] = []
+    weights: list[str] = []
     for chunk in source.chunks(CHUNK):
         frame = chunk.frame
         if chunk.broken:
@@ -58,7 +61,8 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
             records = [json.loads(text) for text in frame["start"]]
             states.append(problem.space.encode(records))
             if "weights" in frame:
-                weights.append(np.array([json.loads(text) for text in frame["weights"]], float))
+                # The same draws of the prior stand in most rows: kept once.
+                weights += [sys.intern(str(text)) for text in frame["weights"]]
         except (InvalidRecord, ValueError, TypeError) as error:
             raise InvalidData(
                 f"'{path}', about row {chunk.first}: the person cannot be read ({error})"
@@ -76,7 +80,7 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
             cost=_numbers(table["cost"]),
             length=_numbers(table["length"]),
             states=np.concatenate(states),
-            weights=np.concatenate(weights) if weights else None,
+            weights=weights or None,
             model_fingerprint=str(table["model_fingerprint"].iloc[0])
             if "model_fingerprint" in table
             else "",
