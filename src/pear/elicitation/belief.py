@@ -125,16 +125,20 @@ def candidate_plans(
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
     An exact planner goes on from its survey of the state; the first survey may take its
-    whole budget, later ones ``pool_rows``. With the mean, candidates are generated anew for
-    each of the k places, which is filled from its own (algorithm 2); a planner without
-    randomness then offers few, and the optima of the draws come last and fill up.
+    whole budget, half of it for the mean weights, later ones ``pool_rows``; the best plan
+    known for the mean weights is always among the plans. With the mean, candidates are
+    generated anew for each of the k places, which is filled from its own (algorithm 2); a
+    planner without randomness then offers few, and the optima of the draws come last and
+    fill up.
     """
     if isinstance(planner, ExactPlanner) and settings.pool == "samples":
         if survey is None:
-            survey = Survey()
+            planner = replace(planner, max_rows=max(planner.max_rows // 2, 2 * planner.longest))
+            _, survey = planner.surveyed_candidates(state, mean, 1, Survey(), limits)
         else:
             planner = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
-        plans, survey = planner.surveyed_candidates(state, draws, len(draws), survey, limits)
+        planned = np.vstack([mean, draws])
+        plans, survey = planner.surveyed_candidates(state, planned, len(planned), survey, limits)
         return [plans], survey
 
     def generated(samples: Floats) -> list[Plan]:

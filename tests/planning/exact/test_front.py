@@ -3,23 +3,8 @@
 import numpy as np
 import pytest
 
-from pear.decision import BlackBox
-from pear.planning.exact import ExactPlanner
 from pear.planning.exact.assignments import Rows
 from pear.planning.exact.front import Front, Incumbent, Lane
-from pear.planning.exact.options import build_tables
-from pear.planning.exact.polish import neighbours
-from pear.problem import (
-    NO_LIMITS,
-    Action,
-    ActionSpace,
-    CostGraph,
-    Feature,
-    FeatureSpace,
-    Goal,
-    Problem,
-)
-from tests.planning.exact.test_ties_and_batches import flags
 
 
 def front_with(*costs):
@@ -106,39 +91,3 @@ def test_a_shell_too_large_is_narrowed_and_at_last_given_up():
     assert front.stopped
     assert front.next_threshold() < before
     assert front.lower_bound(front.lanes[0]) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_neighbours_of_a_plan_change_one_feature_and_may_cost_less():
-    problem = flags(edges=(("a", "b"),))
-    weights = np.array([[[2.0, 3.0, 4.0, 5.0, 1.5]]])
-    tables = build_tables(problem, np.zeros((1, 4)), weights, [NO_LIMITS], 3)
-    lane = Lane(0)
-    lane.take(Incumbent(7.0, 2, (0,), (0, 3), 0.9))
-    found = neighbours(tables, lane)
-    states = tables.states(found.lanes, found.words)
-    here = np.array([1.0, 0.0, 0.0, 1.0])
-    assert ((states != here).sum(axis=1) == 1).all()
-    assert [tuple(state) for state in states] == [(1, 0, 0, 0), (0, 0, 0, 1)]
-    assert found.bounds.tolist() == [2.0, 5.0]
-
-
-def test_a_first_plan_that_follows_the_score_is_made_cheaper():
-    """The beam raises x as far as the score rises; less of it is enough, and cheaper."""
-    decoys = "abcdefghijkl"
-    space = FeatureSpace(tuple(Feature(name, scale=(0.0, 9.0)) for name in "xy" + decoys))
-    values = tuple(float(value) for value in range(1, 10))
-    actions = [Action(f"set_{name}", name, "set", values) for name in "xy"]
-    actions += [Action(f"on_{name}", name, "set", (9.0,)) for name in decoys]
-    action_space = ActionSpace(space, tuple(actions))
-    problem = Problem(space, action_space, CostGraph(space), Goal(), max_length=6)
-
-    def score(states):
-        pair = states[:, :2]
-        return 0.1 + 0.15 * (pair >= 4).sum(axis=1) + 0.011 * pair.sum(axis=1)
-
-    black_box = BlackBox(score, space, problem.goal, fingerprint="tempting")
-    weights = np.array([90.0] * 2 + [9.0] * 12)
-    planner = ExactPlanner(problem, black_box, max_rows=600, first_batch=4)
-    plan = planner.plan(np.zeros(14), weights)
-    assert plan.certificate.verdict == "bounded"
-    assert plan.cost == pytest.approx(100)  # the beam's own plan costs 110

@@ -8,13 +8,13 @@ verdict is a proof. It never calls the model; a driver does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pear.planning.exact.assignments import Rows
-from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together
+from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together, walk_moves
 from pear.planning.exact.clock import Clock, TimeUp
 from pear.planning.exact.front import LAST_KEY, Front, Incumbent, Lane
 from pear.planning.exact.fronts import find_fronts, front_tables
@@ -24,7 +24,7 @@ from pear.planning.exact.levels import Floats, Indices
 from pear.planning.exact.offers import offer_moves, offer_rows
 from pear.planning.exact.polish import polish
 from pear.planning.exact.shells import refill
-from pear.planning.exact.survey import Survey, changed_moves
+from pear.planning.exact.survey import Survey, changed_moves, moves_by_level
 from pear.planning.exact.tables import Tables
 
 SearchSteps = Generator[Floats, Floats, "list[Lane]"]
@@ -142,7 +142,14 @@ class Search:
     def learned(self) -> Survey:
         """The survey with everything this search found."""
         [known] = self.ledger.known
-        return (self.survey or Survey()).extended(known or KnownScores(), *self._found)
+        plans = [lane.incumbent for lane in self.lanes if lane.incumbent and lane.incumbent.moves]
+        moves, scores = self._found
+        if plans:
+            # Found by a beam or by polishing, they are not among the assignments scored.
+            sets = moves_by_level(self.front_tables, [plan.moves for plan in plans])
+            moves = [sets, *moves]
+            scores = [np.array([plan.score for plan in plans]), *scores]
+        return (self.survey or Survey()).extended(known or KnownScores(), moves, scores)
 
     def _begin(self) -> Generator[Floats, Floats, None]:
         _, firsts = np.unique(self.groups, return_index=True)
@@ -219,27 +226,33 @@ class Search:
     def _beams(
         self, fronts: list[Front], *, at_last: bool = False
     ) -> Generator[Floats, Floats, None]:
-        """Give hard people a first plan: one score-guided beam for each.
+        """Give hard people a first plan: one score-guided beam, or random walks, for each; those
+        who have one, a cheaper one near it.
 
-        ``at_last``: the proof is given up, and those who had no beam yet get one.
+        ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
         leaders: dict[int, Front] = {}
+        polished: dict[int, Front] = {}
         for front in fronts:
             group = self.group(front)
             asked = int(self.ledger.asked[group])
-            due = beam_is_due(front.beams, asked, self.max_rows)
-            if due and not front.beams and np.isfinite(front.worst) and self.tables.max_changes > 1:
+            due = beam_is_due(front.beams, asked, self.max_rows) or (at_last and not front.beams)
+            if due and np.isfinite(front.worst):
                 front.beams += 1
-                yield from self._polish(front)
-            if np.isinf(front.worst) and (due or (at_last and not front.beams)):
+                if polished.setdefault(group, front) is front or self.tables.max_changes > 1:
+                    yield from self._polish(front, [front.lanes[0].moves])
+            elif due:
                 leaders.setdefault(group, front)
         if not leaders:
             return
         beams = {}
         for group, front in leaders.items():
             rows = min(self.ledger.left(group), self.max_rows // 4)
-            width = WIDTH ** (front.beams + 1)
-            beams[group] = beam_moves(self.front_tables, front.number, self.bar(front), rows, width)
+            where = (self.front_tables, front.number, self.bar(front), rows)
+            if front.beams == 1:
+                beams[group] = walk_moves(*where)
+            else:
+                beams[group] = beam_moves(*where, width=WIDTH ** (front.beams + 1))
             for other in self._of_group[group]:
                 other.beams += 1
         found = yield from beams_together(beams, self.ledger)
@@ -247,13 +260,14 @@ class Search:
             for moves, score in plans:
                 offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
             self._refresh(leaders[group])
-            if plans:
-                yield from self._polish(leaders[group])
+            yield from self._polish(leaders[group], [moves.tolist() for moves, _ in plans])
 
-    def _polish(self, front: Front) -> Generator[Floats, Floats, None]:
-        """Make the first plan of a hard person cheaper, which prunes most of the rest."""
-        rivals, group = self._rivals(front), self.group(front)
-        yield from polish(self.tables, front, rivals, group, self.bar(front), self.ledger)
+    def _polish(
+        self, front: Front, plans: Sequence[Sequence[int]]
+    ) -> Generator[Floats, Floats, None]:
+        """Make plans of a hard person cheaper, which prunes most of the rest."""
+        rivals, group, bar = self._rivals(front), self.group(front), self.bar(front)
+        yield from polish(self.tables, front, rivals, plans, group, bar, self.ledger)
         self._refresh(front)
 
     def _report(self) -> None:

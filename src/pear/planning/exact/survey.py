@@ -46,11 +46,12 @@ class Survey:
         options, steps = [], np.zeros(len(self.scores), np.int16)
         fine = self.scores > bar
         for number, level in enumerate(tables.levels):
-            option_of = np.full(len(tables.problem.actions) + 1, level.last)
+            option_of = np.full(len(tables.problem.actions) + 1, -1)
             option_of[level.moves[lane, :-1]] = np.arange(level.last)
             option_of[-1] = level.last
             options.append(option_of[self.moves[:, number]])
-            fine &= level.valid[lane, options[-1]]
+            # A move the lane has no option for makes the set another one.
+            fine &= (options[-1] >= 0) & level.valid[lane, options[-1]]
             steps += (options[-1] < level.last).astype(np.int16)
         where = np.flatnonzero(fine & (steps <= tables.max_steps[lane]))
         words = tuple(word[where] for word in tables.codes.encode(options))
@@ -69,3 +70,14 @@ def changed_moves(tables: Tables, rows: Rows) -> Indices:
             for number, level in enumerate(tables.levels)
         ]
     )
+
+
+def moves_by_level(tables: Tables, sets: list[tuple[int, ...]]) -> Indices:
+    """Sets of moves on distinct features as rows of the same kind, shape ``(n, K)``."""
+    level_of = {level.column: number for number, level in enumerate(tables.levels)}
+    table = np.full((len(sets), len(tables.levels)), -1, np.intp)
+    feature_of = tables.problem.actions.feature_of
+    for row, moves in enumerate(sets):
+        for move in moves:
+            table[row, level_of[int(feature_of[move])]] = move
+    return table

@@ -1,0 +1,20 @@
+"""A conversation with somebody for whom every plan is hard to find."""
+
+import numpy as np
+
+from pear.elicitation import Session, Settings
+from pear.planning.exact import ExactPlanner
+from pear.preferences import GaussianMixturePrior
+from tests.planning.exact.test_hard_people import plateau, weights_of, with_decoys
+
+
+def test_a_conversation_never_ends_above_the_plan_for_the_prior_mean():
+    """The pool of a hard person keeps the plan for the mean weights."""
+    problem = with_decoys("xyz", 6)
+    planner = ExactPlanner(problem, plateau(problem, 3), max_rows=8_000)
+    prior = GaussianMixturePrior(weights_of(3)[None], np.ones((1, 15)), np.ones(1))
+    session = Session(planner, np.zeros(15), prior, settings=Settings(min_gain=0.0), seed=0)
+    session.ask()
+    best = session.best()
+    assert best is not None
+    assert best.cost <= planner.plan(np.zeros(15), prior.mean()).cost + 1e-6
