@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from pear.errors import InvalidSetting, WorkerFailed
 from pear.optional import require
-from pear.parallel.threads import AHEAD_PER_WORKER, IN_FLIGHT_PER_WORKER, hold_to_one_thread
+from pear.parallel.conductor import Conductor
+from pear.parallel.threads import AHEAD_PER_WORKER, IN_FLIGHT_PER_WORKER
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+CALLS_AT_ONCE = 16
+"""Threads of the conductor: two may wait for long, the others answer at once."""
 
 
 def run_on_ray(
@@ -23,40 +27,43 @@ def run_on_ray(
     attempts: int,
     ordered: bool,
 ) -> Iterator[tuple[int, Result]]:
-    """Yield ``(index, result)`` as tasks end; Ray starts again what a dead worker lost."""
+    """Yield ``(index, result)`` as tasks end, done by a pool of Ray Data; what a dead worker
+    was doing is done again."""
     ray = _connect(cluster)
     count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    remote = ray.remote(num_cpus=1, max_retries=attempts - 1)(_call_on_ray)
-    run = uuid.uuid4().hex
-    shared = ray.put((function, setup))
-    at_work: dict[Any, int] = {}
+    remote = ray.remote(num_cpus=0, max_concurrency=CALLS_AT_ONCE)(Conductor)
+    conductor = remote.remote(ray.cloudpickle.dumps((function, setup)), count, attempts)
+    at_work: set[int] = set()
 
-    def collect() -> Iterator[tuple[int, Result]]:
-        [done], _ = ray.wait(list(at_work), num_returns=1)
-        index = at_work.pop(done)
+    def collect() -> tuple[int, Result]:
         try:
-            result = ray.get(done)
-        except ray.exceptions.RayTaskError as error:
-            raise (error.cause or error) from error
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+            index, state, content = ray.get(conductor.next.remote())
+        except ray.exceptions.RayError as error:
+            raise WorkerFailed(f"the cluster '{cluster}' lost the run ({error})") from error
+        if state == "lost":
             raise WorkerFailed(
                 f"task {index} lost its worker {attempts} times on the cluster '{cluster}'; "
                 "if a machine ran out of memory, use smaller tasks"
-            ) from error
-        yield index, result
+            )
+        if state == "error":
+            raise pickle.loads(content)
+        at_work.remove(index)
+        return index, pickle.loads(content)
 
     try:
         for index, task in enumerate(tasks):
             while len(at_work) >= IN_FLIGHT_PER_WORKER * count or (
-                ordered and index - min(at_work.values(), default=index) >= AHEAD_PER_WORKER * count
+                ordered and index - min(at_work, default=index) >= AHEAD_PER_WORKER * count
             ):
-                yield from collect()
-            at_work[remote.remote(run, shared, task)] = index
+                yield collect()
+            conductor.put.remote(index, ray.cloudpickle.dumps(task))
+            at_work.add(index)
+        conductor.end.remote()
         while at_work:
-            yield from collect()
+            yield collect()
     finally:
-        for reference in at_work:
-            ray.cancel(reference, force=True)
+        # With it end its data set and the pool.
+        ray.kill(conductor)
 
 
 def _connect(cluster: str) -> Any:
@@ -70,20 +77,3 @@ def _connect(cluster: str) -> Any:
         else:
             ray.init(address=cluster, log_to_driver=False)
     return ray
-
-
-_prepared_run: str | None = None
-
-
-def _call_on_ray(
-    run: str, shared: tuple[Callable[[Any], Any], Callable[[], object]], task: Any
-) -> Any:
-    """A worker of the cluster serves many runs; each prepares it once."""
-    from pear.parallel import cluster
-
-    function, setup = shared
-    if cluster._prepared_run != run:
-        hold_to_one_thread()
-        setup()
-        cluster._prepared_run = run
-    return function(task)
