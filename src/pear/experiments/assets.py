@@ -104,7 +104,7 @@ def trained_policy(world: World, kind: str, profile: Profile, report: Report) ->
         world.problem,
         world.black_box,
         world.training,
-        partial(_drawn, world.prior),
+        partial(drawn, world.prior),
         world.prior.mean(),
         settings,
         workers=core_count() if profile.iterations > 20 else 1,
@@ -148,7 +148,7 @@ def taught_automaton(world: World, name: str, profile: Profile, report: Report) 
     else:
         teacher = ExactPlanner(world.problem, world.black_box)
     if name != "efare":
-        weights = partial(_drawn, world.prior)
+        weights = partial(drawn, world.prior)
     return train_automaton(
         world.problem,
         world.black_box,
@@ -162,5 +162,5 @@ def taught_automaton(world: World, name: str, profile: Profile, report: Report) 
     )
 
 
-def _drawn(prior: GaussianMixturePrior, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def drawn(prior: GaussianMixturePrior, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(prior.sample(n, rng)[0])

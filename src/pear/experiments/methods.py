@@ -129,26 +129,6 @@ def _mcts(world: World, assets: dict[str, Any], task: Task) -> Planner:
     return TreeSearch(world.problem, world.black_box, simulations=simulations, returns="path")
 
 
-def _mcts_best(world: World, assets: dict[str, Any], task: Task) -> Planner:
-    from pear.planning.tree import TreeSearch
-
-    return TreeSearch(world.problem, world.black_box, simulations=world.simulations)
-
-
-def _wfare_path(world: World, assets: dict[str, Any], task: Task) -> Planner:
-    from pear.planning.learned import WFARE
-
-    return WFARE(assets["wfare"], world.black_box, returns="path")
-
-
-def _face_short(world: World, assets: dict[str, Any], task: Task) -> Planner:
-    from pear.planning.neighbours import NeighboursPlanner
-
-    return NeighboursPlanner(
-        world.problem, world.black_box, world.training, max_length=5, seed=task.run
-    )
-
-
 def _cscf(world: World, assets: dict[str, Any], task: Task) -> Planner:
     from pear.planning.evolution import EvolutionPlanner
 
@@ -230,11 +210,6 @@ EXACT_TRUE = Method(
     exact_planner,
     weights="true",
     reseeds="nothing (deterministic)",
-)
-MCTS_BEST = Method("mcts-best", "MCTS, best plan met", _mcts_best)
-FACE_SHORT = Method("face-short", "FACE, at most five changes", _face_short, reseeds=FACE.reseeds)
-WFARE_PATH = Method(
-    "wfare-path", "W-FARE, true weights, path", _wfare_path, assets=("wfare",), weights="true"
 )
 WFARE_TRUE = Method(
     "wfare-true", "W-FARE, true weights", wfare_planner, assets=("wfare",), weights="true"

@@ -29,9 +29,6 @@ METHODS = {
     "exact-mean": "pear.experiments.methods:EXACT_MEAN",
     "exact-true": "pear.experiments.methods:EXACT_TRUE",
     "wfare-true": "pear.experiments.methods:WFARE_TRUE",
-    "wfare-path": "pear.experiments.methods:WFARE_PATH",
-    "mcts-best": "pear.experiments.methods:MCTS_BEST",
-    "face-short": "pear.experiments.methods:FACE_SHORT",
     "pear-nl": "pear.experiments.conversations:PEAR_NL",
     "pear-l": "pear.experiments.conversations:PEAR_L",
     "pear-slices-nl": "pear.experiments.conversations:PEAR_SLICES_NL",
@@ -43,6 +40,32 @@ METHODS = {
     "xpear-exact-nl": "pear.experiments.conversations:XPEAR_EXACT_NL",
     "xpear-exact-l": "pear.experiments.conversations:XPEAR_EXACT_L",
 }
+TRIALS = (
+    "pear-random-nl",
+    "pear-random-l",
+    "pear-once-nl",
+    "pear-once-l",
+    "pear-path-l",
+    "pear-plain-l",
+    "wfare-path",
+    "wfare-once",
+    "mcts-best",
+    "mcts-100",
+    "mcts-free",
+    "mcts-drawn",
+    "mcts-drawn-free",
+    "mcts-noise",
+    "fare-separate",
+    "fare-brief",
+    "rl-brief",
+    "face-short",
+    "face-cut",
+    "face-hops",
+    "cscf-small",
+    "cscf-stop",
+)
+"""Methods for trials, see :mod:`pear.experiments.trials`; no profile runs them."""
+METHODS |= {name: f"pear.experiments.trials:{name.replace('-', '_').upper()}" for name in TRIALS}
 
 
 def resolve(kind: str, name: str, known: dict[str, str]) -> Any:
