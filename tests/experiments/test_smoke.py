@@ -88,9 +88,13 @@ def test_tables_come_as_markdown_and_latex_with_their_stamp(smoke):
 
 
 @pytest.mark.parametrize("name", ["regret", "cost-length", "score-length", "graph-loan_book"])
-def test_figures_come_as_svg_and_png(smoke, name):
-    assert (smoke / "figures" / f"{name}.svg").read_text().startswith("<?xml")
-    assert (smoke / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+def test_figures_come_as_svg_and_png_with_their_stamp(smoke, name):
+    drawing = (smoke / "figures" / f"{name}.svg").read_text()
+    image = (smoke / "figures" / f"{name}.png").read_bytes()
+    assert drawing.startswith("<?xml")
+    assert image.startswith(b"\x89PNG")
+    for text in (drawing, image.decode("latin-1")):
+        assert re.search(r"profile smoke: .* run seeds 0 to 1 .* numpy \d.* \d{4}-\d\d-\d\d", text)
 
 
 def test_the_page_shows_its_figures_and_names_the_protocol(smoke):
@@ -102,6 +106,7 @@ def test_the_page_shows_its_figures_and_names_the_protocol(smoke):
     assert "count 1 for the final STOP action" in text
     assert "not retrained" in text
     assert "Unfinished" not in text
+    assert text.count("<sub>profile smoke") == text.count("|---|")
 
 
 def test_a_finished_run_is_not_run_again(smoke, monkeypatch):

@@ -9,7 +9,7 @@ from pear.experiments.published import published_cell, published_figures
 from pear.experiments.regret import curve, regrets
 from pear.experiments.render import Table, escaped
 from pear.experiments.summary import bootstrap_interval, solved_by_all, summed_up
-from pear.experiments.tables import result_tables
+from pear.experiments.tables import difference_table, result_tables
 
 
 def rows(*cells: tuple[str, int, int, float]) -> pd.DataFrame:
@@ -105,6 +105,27 @@ def test_cells_beyond_the_papers_spread_are_listed_with_the_reason():
     [found] = [d for d in result_tables("t", "T", "eval-results", far)[1] if d.measure == "cost"]
     assert found.paper == paper
     assert "written anew" in found.why
+
+
+def test_differences_stand_together_and_each_cause_once():
+    [paper, spread] = published_cell("eval-results", "network", "adult", "all", "MCTS", "cost")
+    far = [paper - 1 + shift * spread for shift in (-3.0, 5.5)]  # their interval holds the mean
+    known = rows(*(("mcts", 0, user, cost) for user, cost in enumerate(far)))
+    again = known.assign(users="hard")
+    found = [
+        difference
+        for table in (known, again)
+        for difference in result_tables("t", "T", "eval-results", table)[1]
+    ]
+    assert len(found) > 2
+    table = difference_table(found)
+    assert [row[:2] for row in table.rows] == [("Adult, All", "MCTS"), ("Adult, Hard", "MCTS")]
+    validity, cost, length = table.rows[0][2:]
+    assert validity == "1.00 / 0.44 ± 0.44"
+    assert cost.endswith(f"{paper:.1f} ± {spread:.1f} (within our interval)")
+    assert length.startswith("3.00 / ")
+    assert table.markdown().count("- **MCTS.**") == 1
+    assert difference_table([]) is None
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def protocol_words(material: Material) -> tuple[str, ...]:
         "the method `pear-slices-l`, in profile full only, for it takes seconds per question. "
         "PEAR (exact) leads ours over the certified search.",
         f"What a run reseeds: {changed}. No run reseeds the data split, the classifier, the "
-        "users, their weights, or a policy's training.",
+        "users, their weights, or a policy's training. (The published program trains the policies "
+        "of FARE, EFARE, RL and MCTS anew for each run, so its spread contains that; W-FARE's it "
+        "does not.)",
     )
 
 

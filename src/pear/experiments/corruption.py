@@ -30,7 +30,8 @@ def lines(rows: pd.DataFrame) -> list[Line]:
     for (name, removed), part in rows.groupby(["method", "corruption"], sort=False):
         method, share = find_method(str(name)), float(str(removed))
         label = "none" if not share else f"{share:g}"
-        found.append(Line(f"{method.label}: {label}", part, method.published, method.why, share))
+        line = f"{method.label}: {label}"
+        found.append(Line(line, part, method.published, method.why, share, method.label))
     return found
 
 
@@ -45,7 +46,8 @@ def report(material: Material) -> Report:
             "Planner and posterior see the graph with a share of its edges removed (for one run "
             "the removals are nested; each run removes others), while answers and reported costs "
             "use the full graph. The policy of W-FARE is not retrained for the corrupted graph: "
-            "it is given the costs this graph predicts.",
+            "it is given the costs this graph predicts. (The published program has a policy "
+            "trained for each share, and removes the same edges in every run.)",
         ),
         tuple(tables),
         (),

@@ -25,15 +25,15 @@ class Picture:
     drawing: Any
 
     def save(self, folder: Path, stamp: str) -> None:
-        """Write SVG and PNG; the stamp stands small below the drawing."""
+        """Write SVG and PNG; the stamp stands small below the drawing and in the metadata."""
         folder.mkdir(parents=True, exist_ok=True)
         wrapped = fill(stamp, int(18 * self.drawing.get_figwidth()))
         text = self.drawing.text(
             0.5, -0.01, wrapped, ha="center", va="top", fontsize=6, color="#444444"
         )
         for ending, settings in (
-            ("svg", {"metadata": {"Date": None}}),
-            ("png", {"dpi": 160, "metadata": {"Software": None}}),
+            ("svg", {"metadata": {"Date": None, "Description": stamp}}),
+            ("png", {"dpi": 160, "metadata": {"Software": None, "Description": stamp}}),
         ):
             path = folder / f"{self.name}.{ending}"
             self.drawing.savefig(path, bbox_inches="tight", **settings)

@@ -51,7 +51,7 @@ class Table:
         if self.folded:
             body = f"<details><summary>{len(self.rows)} rows</summary>\n\n{body}\n\n</details>"
         notes = "".join(f"\n\n{note}" for note in self.notes if note not in said)
-        made = f"\n\n*{stamp}*" if stamp else ""
+        made = f"\n\n<sub>{stamp}</sub>" if stamp else ""
         return f"### {self.title}\n\n{body}{notes}{made}\n"
 
     def latex(self, stamp: str = "") -> str:

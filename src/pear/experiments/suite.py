@@ -130,9 +130,9 @@ def write_results(
                 f"### {picture.title}\n\n![{picture.title}](images/results/{picture.name}.svg)\n\n"
                 f"{picture.words} ([PNG](images/results/{picture.name}.png))\n"
             )
-        parts += [table.markdown(said=(NOTE,)) for table in report.tables]
+        parts += [table.markdown(stamp, said=(NOTE,)) for table in report.tables]
     parts.append("## Differences from the paper, and what it cost\n")
-    parts += [table.markdown() for table in closing]
+    parts += [table.markdown(stamp) for table in closing]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")
     return page

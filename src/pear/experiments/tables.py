@@ -11,7 +11,7 @@ import pandas as pd
 
 from pear.experiments.published import MEASURES, STOP, published_cell
 from pear.experiments.registry import dataset_label, find_method
-from pear.experiments.render import Table, interval, published_text, with_spread
+from pear.experiments.render import DIGITS, Table, interval, published_text, with_spread
 from pear.experiments.summary import Common, Figure95, final, solved_by_all, summed_up
 
 COLUMNS = (
@@ -33,26 +33,44 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a result table: a label, its rows, and the paper's name for it."""
+    """One row of a result table: a label, its rows, and the paper's name for it.
+
+    ``method`` is the method's label where the line's says more.
+    """
 
     label: str
     rows: pd.DataFrame
     published: str
     why: str = ""
     corruption: float | None = None
+    method: str = ""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A cell that lies further from the paper's than the paper's own spread."""
+    """A cell that lies further from the paper's than the paper's own spread.
+
+    ``line`` is the row of the table, ``method`` the method it is about, ``why`` what is known;
+    ``within``: the paper's mean lies in our 95% interval over users.
+    """
 
     where: str
+    line: str
     method: str
     measure: str
     ours: float
     paper: float
     spread: float
+    within: bool
     why: str
+
+    def text(self) -> str:
+        """Ours, the paper's, and whether the sample of users may be all of it."""
+        digits = DIGITS[self.measure]
+        inside = " (within our interval)" if self.within else ""
+        return (
+            f"{self.ours:.{digits}f} / {self.paper:.{digits}f} ± {self.spread:.{digits}f}{inside}"
+        )
 
 
 Lines = Callable[[pd.DataFrame], Sequence[Line]]
@@ -155,9 +173,13 @@ def _differences(
 ) -> list[Difference]:
     found = []
     for measure, cell in cells.items():
-        ours = figures[measure].mean
-        if cell is not None and not np.isnan(ours) and abs(ours - cell[0]) > cell[1]:
-            found.append(Difference(where, line.label, measure, ours, *cell, line.why))
+        ours = figures[measure]
+        if cell is not None and not np.isnan(ours.mean) and abs(ours.mean - cell[0]) > cell[1]:
+            within = ours.low <= cell[0] <= ours.high
+            method = line.method or line.label
+            found.append(
+                Difference(where, line.label, method, measure, ours.mean, *cell, within, line.why)
+            )
     return found
 
 
@@ -178,27 +200,33 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
     """Where ours and the paper's differ by more than the paper's spread, and what is known."""
     if not differences:
         return None
-    rows = [
-        (
-            difference.where,
-            difference.method,
-            difference.measure,
-            f"{difference.ours:.2f}",
-            f"{difference.paper:.2f} ± {difference.spread:.2f}",
-            difference.why or "-",
-        )
-        for difference in dict.fromkeys(differences)
-    ]
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    causes: dict[str, list[str]] = {}
+    for difference in differences:
+        cells = lines.setdefault((difference.where, difference.line), {})
+        cells[difference.measure] = difference.text()
+        known = causes.setdefault(difference.why or "Nothing was tested.", [])
+        if difference.method not in known:
+            known.append(difference.method)
+    rows = [(*key, *(cells.get(m, "·") for m in MEASURES)) for key, cells in lines.items()]
+    listed = "\n".join(f"- **{', '.join(names)}.** {why}" for why, names in causes.items())
     return Table(
         "differences",
         "Where ours and the paper's differ by more than the paper's spread",
-        ("Where", "Method", "Measure", "Ours", "Paper", "What we know of it"),
+        ("Where", "Method", *(f"{measure.title()} (ours / paper)" for measure in MEASURES)),
         tuple(rows),
         (
-            "A spread of 0 (a method that repeats itself) makes every difference count. The last "
-            "column names a cause only where one was tested; the trials it quotes were on the "
-            "first 20 users of each set. Besides: unless the profile is full, users are fewer than "
-            "the paper's; GiveMeSomeCredit's classifier and users are ours, for the paper's were "
-            "not published; Adult's Hard users are ours.",
+            "A dot: no such difference. A spread of 0 (a method that repeats itself) makes every "
+            "difference count. *Within our interval*: the paper's mean lies in our 95% interval "
+            "over users, so which users were drawn may be all of it. Unless the profile is full, "
+            "users are fewer than the paper's; GiveMeSomeCredit's classifier and users are ours, "
+            "for the paper's were not published with what is read here; Adult's Hard users are "
+            "ours; the paper's classifiers are not ours but for Adult's network.",
+            "What we know of it. A cause is named only where a trial showed it; trials were on the "
+            "first 20 users of each set, with the methods named in code style "
+            "(`pear bench competitors --methods NAME`), figures in the order Adult All, Adult "
+            "Hard, GiveMeSomeCredit All, GiveMeSomeCredit Hard. What the published program does "
+            "was read in its source.",
+            listed,
         ),
     )

@@ -117,14 +117,14 @@ def _brief_policy(world: World, task: Task) -> Any:
     if key not in _brief:
         settings = TrainingSettings(
             kind="fare",
-            iterations=PEOPLE,
-            batch_people=1,
-            gradient_steps=1,
+            iterations=PEOPLE // 10,
+            batch_people=10,
+            gradient_steps=10,
             gradient_batch=50,
             hidden=5 if world.dataset == "givemecredit" else 51,
             simulations=15,
             learning_rate=world.learning_rate,
-            validate_every=PEOPLE,
+            validate_every=PEOPLE // 10,
             validation_people=10,
             seed=task.run,
         )

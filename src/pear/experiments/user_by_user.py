@@ -114,7 +114,9 @@ def _single(compared: pd.DataFrame) -> Table:
         cells: list[str] = [str(user)]
         for method in shown:
             row = wide[method].loc[user]
-            cells += [f"{row['ours']:.1f}", f"{row['published']:.1f}", str(row["verdict"])]
+            costs = [float(row["ours"]), float(row["published"])]
+            cells += ["-" if np.isnan(cost) else f"{cost:.1f}" for cost in costs]
+            cells.append(str(row["verdict"]))
         rows.append(tuple(cells))
     columns = ["User"]
     for method in shown:
