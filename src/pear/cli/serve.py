@@ -47,6 +47,10 @@ def command(
     new_key: Annotated[str, typer.Option(help="Make a key of this name, show it, exit.")] = "",
     list_keys: Annotated[bool, typer.Option("--list-keys", help="List the keys, exit.")] = False,
     revoke_key: Annotated[str, typer.Option(help="Revoke the key of this id, exit.")] = "",
+    export_answers: Annotated[
+        Path | None,
+        typer.Option(help="Write what people answered (JSON lines) for pear fit-prior, exit."),
+    ] = None,
 ) -> None:
     """Serve the page and its API.
 
@@ -58,6 +62,9 @@ def command(
     address = database or ("" if demo else "sqlite:///pear.db")
     if new_key or list_keys or revoke_key:
         _manage_keys(address or "sqlite:///pear.db", new_key, list_keys, revoke_key)
+        return
+    if export_answers is not None:
+        _export_answers(address or "sqlite:///pear.db", problem, export_answers)
         return
     from pear.service.security import new_key as random_key
     from pear.service.settings import Settings
@@ -144,6 +151,25 @@ def _own_prior(problem: Path | None) -> str:
 
 def _demo_database() -> str:
     return f"sqlite:///{Path(tempfile.mkdtemp(prefix='pear-demo-')) / 'pear.db'}"
+
+
+def _export_answers(address: str, problem: Path | None, output: Path) -> None:
+    from pear.service.answers import write_answers
+    from pear.service.database import Database
+
+    if problem is None:
+        from pear.datasets.loan_book import loan_book_problem
+
+        stated = loan_book_problem()
+    else:
+        from pear.problem.files import read_problem
+
+        stated = read_problem(problem)
+    database = Database(address)
+    database.upgrade()
+    count = write_answers(database, stated.fingerprint, output)
+    database.close()
+    typer.echo(f"{count:,} conversations about this problem are in {output}.")
 
 
 def _manage_keys(address: str, new_key: str, list_keys: bool, revoke_key: str) -> None:

@@ -1,0 +1,93 @@
+"""From conversations of the service to a fitted prior and an audit."""
+
+import stat
+
+import numpy as np
+import pytest
+from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
+from typer.testing import CliRunner
+
+from pear.cli.main import app
+from pear.errors import InvalidSetting
+from pear.portfolio.conversations import read_conversations, read_under
+from pear.portfolio.prior_fit import FitSettings, fit_prior
+from pear.preferences import default_prior
+from pear.problem.files import write_problem
+from pear.service.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A problem's file, and a database in which people who loathe saving have talked."""
+    folder = tmp_path_factory.mktemp("served")
+    write_problem(PROBLEM, folder / "problem.toml")
+    settings = Settings(
+        problem=str(folder / "problem.toml"), model="model.onnx", searchers=0, demo_key=KEY,
+        database=f"sqlite:///{folder / 'pear.db'}", log_level="error",
+        link_per_minute=10_000, key_per_minute=10_000, stranger_per_minute=10_000,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    with running(settings) as client:
+        for number in range(24):
+            person = {**PERSON, "age": int(rng.integers(20, 70)), "savings": 10.0 * number}
+            talk = Talk(client, person, reference=f"application {number}")
+            view = talk.read()
+            while view["stage"] == "question":
+                plans = view["question"]["plans"]
+                saved = [
+                    sum(s["after"] for s in plan["steps"] if s["feature"] == "savings")
+                    for plan in plans
+                ]
+                view = talk.answer(int(np.argmin(saved)), view["question"]["number"]).json()
+        Talk(client, RICH, reference="needs nothing").read()
+        Talk(client, reference="never opened")
+        Talk(client, reference="asked").read()
+    return folder
+
+
+def export(folder, name="talks.jsonl"):
+    return CliRunner().invoke(
+        app,
+        ["serve", str(folder / "problem.toml"), "--database", f"sqlite:///{folder / 'pear.db'}",
+         "--export-answers", str(folder / name)],
+    )  # fmt: skip
+
+
+def test_what_people_answered_is_exported_as_it_was_said(served):
+    shown = export(served)
+    assert shown.exit_code == 0, shown.output
+    assert "25 conversations" in shown.output
+    file = served / "talks.jsonl"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    found = {talk.id: talk for talk in read_conversations(file, PROBLEM)}
+    assert set(found) == {*(f"application {i}" for i in range(24)), "asked"}
+    assert not found["asked"].finished
+    assert found["asked"].n_questions == 0
+    assert found["application 3"].person["savings"] == 30.0
+    assert found["application 3"].finished
+    assert sum(talk.n_questions for talk in found.values()) >= 24
+    shy = [read_under(talk, default_prior(PROBLEM), np.random.default_rng(0)).mean
+           for talk in found.values() if talk.n_questions]  # fmt: skip
+    saving = PROBLEM.weight_names.index("savings")
+    assert np.mean(shy, axis=0)[saving] > default_prior(PROBLEM).mean()[saving]
+
+
+def test_a_prior_is_fitted_to_what_the_service_stored(served):
+    export(served)
+    talks = read_conversations(served / "talks.jsonl", PROBLEM)
+    settings = FitSettings(components=1, rounds=2, n_particles=200)
+    fit = fit_prior(talks, default_prior(PROBLEM), settings)
+    assert fit.fitted_on + fit.checked_on == 24
+    assert fit.new > fit.old, "everybody avoids saving, and the new prior knows"
+
+
+def test_another_problem_has_no_conversations_and_a_missing_folder_is_told(served, tmp_path):
+    shown = export(served, "nowhere/talks.jsonl")
+    assert isinstance(shown.exception, InvalidSetting)
+    assert "cannot be written" in str(shown.exception)
+    shown = CliRunner().invoke(
+        app,
+        ["serve", "--demo", "--database", f"sqlite:///{served / 'pear.db'}",
+         "--export-answers", str(tmp_path / "other.jsonl")],
+    )  # fmt: skip
+    assert "0 conversations" in shown.output
