@@ -267,21 +267,8 @@ def test_a_cluster_without_ray_says_what_to_install(monkeypatch):
         next(run_tasks(abs, [1], cluster="auto"))
 
 
-@pytest.fixture
-def ray_cluster():
-    ray = pytest.importorskip("ray")
-    yield ray
-    ray.shutdown()
-
-
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_results_though_workers_die(ray_cluster, tmp_path):
-    run = partial(run_tasks, workers=2, cluster="auto")
-    assert list(run(partial(die_once, tmp_path), range(8), ordered=True)) == EXPECTED
-    assert (tmp_path / "died-3").exists()
-    results = run(add_remembered, range(4), initializer=remember, initargs=(10,))
-    assert sorted(results) == [(0, 10), (1, 11), (2, 12), (3, 13)]
-    with pytest.raises(InvalidRecord, match="'age' must be a number"):
-        list(run(refuse, range(5)))
-    with pytest.raises(WorkerFailed, match="task 1 lost its worker 2 times on the cluster 'auto'"):
-        list(run(partial(die_always, tmp_path), range(3), attempts=2))
+def test_an_address_without_its_package_says_what_to_install(monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(MissingExtra, match=r"pear-recourse\[experiments\]"):
+        next(run_tasks(abs, [1], cluster="ray://nowhere:1"))

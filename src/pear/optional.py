@@ -17,6 +17,7 @@ EXTRA_OF_MODULE = {
     "alembic": "service",
     "matplotlib": "experiments",
     "ray": "experiments",
+    "grpc": "experiments",
     "pymoo": "experiments",
     "onnx": "onnx",
     "onnxruntime": "onnx",

@@ -5,6 +5,7 @@ All of it on one small cluster of this machine, through Ray Data.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,12 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+    # Else a cluster keeps the workers of a killed run for half a minute.
+    "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "1",
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -175,26 +182,39 @@ if __name__ == "__main__":
 """
 
 
-def test_a_run_through_an_address_killed_twice_goes_on(tmp_path):
-    from ray.util.client.server.server import serve
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
-    server = serve("127.0.0.1", 25_001)
+
+@pytest.fixture
+def address():
+    """Another cluster of this machine, which runs by itself as one elsewhere would."""
+    port, client_port = free_port(), free_port()
+    command = [
+        str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--num-cpus=2",
+        "--include-dashboard=false", f"--port={port}", f"--ray-client-server-port={client_port}",
+        "--disable-usage-stats", "--node-ip-address=127.0.0.1",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as head:
+        yield f"ray://127.0.0.1:{client_port}"
+        head.terminate()
+
+
+def test_a_run_through_an_address_killed_twice_goes_on(tmp_path, address):
     table = write(people(240), tmp_path / "people.parquet")
     (tmp_path / "run.py").write_text(KILLED)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    begin = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), "ray://127.0.0.1:25001"]
-    try:
-        for least in (16, 96, None):
-            with subprocess.Popen(
-                begin, env=environment, stdout=subprocess.PIPE, text=True
-            ) as running:
-                for line in running.stdout:
-                    if least is not None and int(line) >= least:
-                        running.kill()
-                        break
-            assert (tmp_path / "plans.parquet").exists() == (least is None)
-    finally:
-        server.stop(0)
+    begin = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), address]
+    for least in (16, 96, None):
+        with subprocess.Popen(begin, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as running:
+            for line in running.stdout:
+                if least is not None and int(line) >= least:
+                    running.kill()
+                    break
+        assert (tmp_path / "plans.parquet").exists() == (least is None)
     plan_portfolio(
         PROBLEM, black_box(), table, tmp_path / "whole.parquet", Everyone(WEIGHTS), chunk=16
     )

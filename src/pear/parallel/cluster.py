@@ -75,5 +75,12 @@ def _connect(cluster: str) -> Any:
             # Without an address Ray joins a cluster that runs here, or else starts one.
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
         else:
-            ray.init(address=cluster, log_to_driver=False)
+            require("grpc")
+            try:
+                ray.init(address=cluster, log_to_driver=False)
+            except ConnectionError as error:
+                raise InvalidSetting(
+                    f"no Ray cluster answers at '{cluster}' ({error}); give the address of its "
+                    "client server, or 'auto'"
+                ) from error
     return ray
