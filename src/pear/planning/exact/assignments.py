@@ -135,7 +135,7 @@ def _extend(
     parts = [_unchanged(rows, room, floor, cut)]
     for group, count in zip(level.groups, counts, strict=True):
         parts.append(_children(tables, number, group, rows, count, room, add, cut))
-    return _joined(parts)
+    return joined(parts)
 
 
 def _mean_added(tables: Tables, level: Level, rows: Rows) -> Floats:
@@ -200,7 +200,8 @@ def _added(tables: Tables, level: Level, rows: Rows) -> Floats:
     return add
 
 
-def _joined(parts: list[Rows]) -> Rows:
+def joined(parts: list[Rows]) -> Rows:
+    """The rows of several parts, one after the other."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]

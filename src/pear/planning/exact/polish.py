@@ -73,6 +73,7 @@ def polish(
     group: int,
     bar: float,
     ledger: Ledger,
+    most_rows: int,
 ) -> Generator[Floats, Floats, None]:
     """Go from each plan of a front's first lane to the cheapest favourable neighbour, and on
     from there, until none is cheaper; whatever is met is offered to all ``rivals``."""
@@ -81,7 +82,7 @@ def polish(
         here = options_of(tables, number, moves)
         words = tables.codes.encode([np.array([option]) for option in here])
         bound = float(bounds_of(tables, np.array([number]), words)[0])
-        most = MOST_ROWS
+        most = min(most_rows, MOST_ROWS)
         for _ in range(MOST_ROUNDS):
             rows = neighbours(tables, number, here, bound - EQUAL * front.unit)
             rows = rows.part(0, min(most, ledger.left(group)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pear.planning.exact.assignments import Rows
-from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together, walk_moves
+from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together
 from pear.planning.exact.clock import Clock, TimeUp
 from pear.planning.exact.front import LAST_KEY, Front, Incumbent, Lane
 from pear.planning.exact.fronts import find_fronts, front_tables
@@ -23,6 +23,7 @@ from pear.planning.exact.ledger import Ledger
 from pear.planning.exact.levels import Floats, Indices
 from pear.planning.exact.offers import offer_moves, offer_rows
 from pear.planning.exact.polish import polish
+from pear.planning.exact.scatter import scattered_plans
 from pear.planning.exact.shells import refill
 from pear.planning.exact.survey import Survey, changed_moves, moves_by_level
 from pear.planning.exact.tables import Tables
@@ -226,23 +227,23 @@ class Search:
     def _beams(
         self, fronts: list[Front], *, at_last: bool = False
     ) -> Generator[Floats, Floats, None]:
-        """Give hard people a first plan: one score-guided beam, or random walks, for each; those
-        who have one, a cheaper one near it.
+        """Give hard people a first plan, by a score-guided beam or scattered plans, and those who
+        have one a cheaper one near it.
 
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
         leaders: dict[int, Front] = {}
-        polished: dict[int, Front] = {}
         for front in fronts:
             group = self.group(front)
             asked = int(self.ledger.asked[group])
             due = beam_is_due(front.beams, asked, self.max_rows) or (at_last and not front.beams)
+            scattering = front.beams == 1 and not at_last
             if due and np.isfinite(front.worst):
-                front.beams += 1
-                if polished.setdefault(group, front) is front or self.tables.max_changes > 1:
-                    yield from self._polish(front, [front.lanes[0].moves])
-            elif due:
+                yield from self._polish(front, [front.lanes[0].moves])
+            if due and (scattering or np.isinf(front.worst)):
                 leaders.setdefault(group, front)
+            elif due:
+                front.beams += 1
         if not leaders:
             return
         beams = {}
@@ -250,13 +251,17 @@ class Search:
             rows = min(self.ledger.left(group), self.max_rows // 4)
             where = (self.front_tables, front.number, self.bar(front), rows)
             if front.beams == 1:
-                beams[group] = walk_moves(*where)
+                beams[group] = scattered_plans(*where)
             else:
                 beams[group] = beam_moves(*where, width=WIDTH ** (front.beams + 1))
             for other in self._of_group[group]:
                 other.beams += 1
         found = yield from beams_together(beams, self.ledger)
         for group, plans in found.items():
+            if plans and self.survey is not None:
+                sets = [tuple(moves.tolist()) for moves, _ in plans]
+                self._found[0].append(moves_by_level(self.front_tables, sets))
+                self._found[1].append(np.array([score for _, score in plans]))
             for moves, score in plans:
                 offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
             self._refresh(leaders[group])
@@ -267,7 +272,8 @@ class Search:
     ) -> Generator[Floats, Floats, None]:
         """Make plans of a hard person cheaper, which prunes most of the rest."""
         rivals, group, bar = self._rivals(front), self.group(front), self.bar(front)
-        yield from polish(self.tables, front, rivals, plans, group, bar, self.ledger)
+        most = self.max_rows // (4 * len(self._of_group[group]))
+        yield from polish(self.tables, front, rivals, plans, group, bar, self.ledger, most)
         self._refresh(front)
 
     def _report(self) -> None:
