@@ -23,9 +23,9 @@ from pear.preferences.evidence import Evidence, Relaxation, violation
 from pear.preferences.moves import Particles, elliptical_moves, response_at
 from pear.preferences.posterior import (
     Health,
-    check_answer,
     effective_sample_size,
     fallback_temperature,
+    hear,
     systematic,
 )
 from pear.preferences.prior import GaussianMixturePrior
@@ -183,10 +183,7 @@ class ParticlePosterior:
         self, question: Question, answer: Answer, rng: np.random.Generator
     ) -> ParticlePosterior:
         """What is believed after one more answer; this posterior stays as it is."""
-        check_answer(question, answer, self.prior.n_weights)
-        costs = question.costs(self.samples)
-        answer = answer.resolve(costs, self.weights)
-        evidence = self.evidence.adding(question, answer)
+        evidence, answer, costs = hear(self.evidence, question, answer, self.samples, self.weights)
         heard = replace(self, evidence=evidence, n_answers=self.n_answers + 1)
         if evidence is self.evidence:
             return heard

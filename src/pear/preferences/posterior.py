@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
 from pear.preferences.answers import Answer, Question
+from pear.preferences.evidence import Evidence
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import ResponseModel
 
@@ -154,14 +155,27 @@ def effective_sample_size(weights: NDArray[np.float64]) -> float:
     return float(total**2 / (weights @ weights)) if total > 0 else 0.0
 
 
-def check_answer(question: Question, answer: Answer, n_weights: int) -> None:
-    """Refuses a question about other weights, or an answer to another question."""
-    if question.rows.shape[1] != n_weights:
+def hear(
+    evidence: Evidence,
+    question: Question,
+    answer: Answer,
+    samples: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> tuple[Evidence, Answer, NDArray[np.float64]]:
+    """The evidence with one more answer, the answer as it counts, and the costs ``(n, k)`` of
+    the plans asked about under samples ``(n, p)`` of probability ``weights``.
+
+    Refuses a question about other weights, and an answer to another question.
+    """
+    if question.rows.shape[1] != samples.shape[1]:
         raise InvalidSetting(
-            f"'question' must have features of {n_weights} weights, as the prior has (got "
+            f"'question' must have features of {samples.shape[1]} weights, as the prior has (got "
             f"{question.rows.shape[1]}); build prior and question from the same problem"
         )
     answer.check(question)
+    costs = question.costs(samples)
+    answer = answer.resolve(costs, weights)
+    return evidence.adding(question, answer), answer, costs
 
 
 def fallback_temperature(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

@@ -22,7 +22,7 @@ from pear.preferences.answers import Answer, Question
 from pear.preferences.ensemble import sample_ensemble
 from pear.preferences.evidence import Evidence
 from pear.preferences.moves import response_at
-from pear.preferences.posterior import Health, check_answer, fallback_temperature, systematic
+from pear.preferences.posterior import Health, fallback_temperature, hear, systematic
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import Logistic, ResponseModel, UnknownTemperature
 
@@ -184,10 +184,7 @@ class EnsembleSlicePosterior:
         self, question: Question, answer: Answer, rng: np.random.Generator
     ) -> EnsembleSlicePosterior:
         """What is believed after one more answer; this posterior stays as it is."""
-        check_answer(question, answer, self.prior.n_weights)
-        costs = question.costs(self.samples)
-        answer = answer.resolve(costs, self.weights)
-        evidence = self.evidence.adding(question, answer)
+        evidence, _, costs = hear(self.evidence, question, answer, self.samples, self.weights)
         heard = replace(self, evidence=evidence, n_answers=self.n_answers + 1)
         if evidence is self.evidence:
             return heard
