@@ -104,7 +104,7 @@ def test_cells_beyond_the_papers_spread_are_listed_with_the_reason():
     assert "cost" not in {d.measure for d in result_tables("t", "T", "eval-results", near)[1]}
     [found] = [d for d in result_tables("t", "T", "eval-results", far)[1] if d.measure == "cost"]
     assert found.paper == paper
-    assert "written anew" in found.why
+    assert "`mcts-noise`" in found.why
 
 
 def test_differences_stand_together_and_each_cause_once():

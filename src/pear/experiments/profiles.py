@@ -76,8 +76,9 @@ class Profile:
         return tuple(name for name in names if name in self.methods)
 
     def own(self) -> tuple[str, ...]:
-        """Methods that joined by their import path."""
-        return tuple(name for name in self.methods if ":" in name)
+        """Methods that joined by their import path, and those for trials."""
+        ours = {*COMPETITORS, *PEAR, *SLICES, *EXACT, *EXPLAINED}
+        return tuple(name for name in self.methods if name not in ours)
 
     def changed(self, **changes: Any) -> Profile:
         """The profile with some of its settings changed, and named so."""

@@ -219,9 +219,8 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
             "A dot: no such difference. A spread of 0 (a method that repeats itself) makes every "
             "difference count. *Within our interval*: the paper's mean lies in our 95% interval "
             "over users, so which users were drawn may be all of it. Unless the profile is full, "
-            "users are fewer than the paper's; GiveMeSomeCredit's classifier and users are ours, "
-            "for the paper's were not published with what is read here; Adult's Hard users are "
-            "ours; the paper's classifiers are not ours but for Adult's network.",
+            "users are fewer than the paper's. Of classifiers and users, those of Adult's network, "
+            "set All, are the published ones; all others are ours.",
             "What we know of it. A cause is named only where a trial showed it; trials were on the "
             "first 20 users of each set, with the methods named in code style "
             "(`pear bench competitors --methods NAME`), figures in the order Adult All, Adult "

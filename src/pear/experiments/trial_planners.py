@@ -19,14 +19,12 @@ from pear.elicitation.belief import View
 from pear.optional import require
 from pear.planning.evolution import ON, EvolutionPlanner, FeasibleFront, Fitness
 from pear.planning.learned import FARE, WFARE
-from pear.planning.learned.fare import Reference
 from pear.planning.neighbours import NeighboursPlanner, Routes
 from pear.planning.sequences import NO_MOVE, Moves
 from pear.planning.tree import TreeSearch
 from pear.planning.tree.evaluation import Evaluation, Evaluator
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.people import Ask, People, SearchOutcome
-from pear.planning.tree.rules import FAILURE
 from pear.planning.tree.search import _Search
 from pear.planning.tree.search_planner import Met
 from pear.problem import NO_LIMITS, Limits, Problem
@@ -54,57 +52,31 @@ class RandomSession(Session):
         return view
 
 
-class SingleSearch(_Search):
-    """A search that never changes a feature again that differs from the start."""
-
-    def open(self, who: Integers, nodes: Integers, memory: NDArray[np.float32]) -> Floats:
-        value = super().open(who, nodes, memory)
-        actions, space = self.problem.actions, self.problem.space
-        columns = np.array([space.index(action.feature) for action in actions.actions])
-        changed = self.trees.states[who, nodes] != self.people.states[who]
-        self.trees.legal[who, nodes, :-1] &= ~changed[:, columns[actions.action_of]]
-        return np.where(self.trees.legal[who, nodes].any(axis=1), value, FAILURE)
-
-
 class SingleChanges(WFARE):
-    """W-FARE that changes each feature at most once."""
+    """W-FARE that keeps only plans changing each feature at most once."""
 
-    def meet(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: tuple[np.random.Generator, ...],
-        max_rows: int | None,
-        ask: Ask,
-    ) -> Met:
-        references = self.references(states, limits, max_rows, ask)
-        known, costs, scores = self.fallbacks(states, weights, references)
-        people = People(states, weights, costs, limits, streams, scores)
-        outcome = self._single(people, max_rows, ask)
-        charged = np.array([reference.rows for reference in references])
-        found = FoundPlans.joined([self.kept(outcome), known])
-        return Met(found, charged + outcome.rows, scores)
+    def kept(self, outcome: SearchOutcome) -> FoundPlans:
+        found = super().kept(outcome)
+        return found.where(changes_once(self.problem, found.moves))
 
     def _search_mean(
         self, states: States, limits: Limits, max_rows: int | None, ask: Ask
-    ) -> list[Reference]:
-        mean = np.asarray(self.policy.mean_weights)
-        weights = np.broadcast_to(mean, (len(states), 1, len(mean)))
-        people = People(states, weights, np.full(len(states), np.nan), limits)
-        outcome = self._single(people, max_rows, ask)
-        references = []
-        for person in range(len(states)):
-            mine = outcome.found.where(outcome.found.person == person)
-            mine = mine.where(np.argsort(mine.costs, kind="stable"))
-            rows, score = int(outcome.rows[person]), float(outcome.scores[person])
-            references.append(Reference(mine.moves, mine.scores, rows, score))
-        return references
+    ) -> list[Any]:
+        references = super()._search_mean(states, limits, max_rows, ask)
+        single = [changes_once(self.problem, reference.moves) for reference in references]
+        return [
+            replace(reference, moves=reference.moves[keep], scores=reference.scores[keep])
+            for reference, keep in zip(references, single, strict=True)
+        ]
 
-    def _single(self, people: People, max_rows: int | None, ask: Ask) -> SearchOutcome:
-        evaluator, effort = self.evaluator(), self.effort(max_rows)
-        search = SingleSearch(self.problem, ask, people, self.rules(), evaluator, effort, None)
-        return search.run()
+
+def changes_once(problem: Problem, moves: Moves) -> NDArray[np.bool_]:
+    """Whether sequences ``(n, L)``, -1 after the end, change no feature twice, ``(n,)``."""
+    actions = problem.actions
+    columns = np.array([problem.space.index(action.feature) for action in actions.actions])
+    changed = np.where(moves >= 0, columns[actions.action_of[moves]], -1)
+    ordered = np.sort(changed, axis=1)
+    return np.asarray(~((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1))
 
 
 class SeparateSearch(_Search):
