@@ -4,10 +4,13 @@ All of it on one small cluster of this machine, through Ray Data.
 """
 
 import os
+import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -29,12 +32,18 @@ ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     # Else a cluster keeps the workers of a killed run for half a minute.
     "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "1",
+    # The cluster that is reached by its address, and those who reach it, share a secret.
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+        logging_level="error",
+    )  # fmt: skip
     yield
     ray.shutdown()
 
@@ -192,16 +201,19 @@ def free_port():
 def address():
     """Another cluster of this machine, which runs by itself as one elsewhere would."""
     port, client_port = free_port(), free_port()
+    folder = tempfile.mkdtemp(prefix="ray-")  # Not pytest's: names of sockets must be short.
     command = [
         str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--num-cpus=2",
         "--include-dashboard=false", f"--port={port}", f"--ray-client-server-port={client_port}",
         "--disable-usage-stats", "--node-ip-address=127.0.0.1",
+        f"--temp-dir={folder}",
     ]  # fmt: skip
     with subprocess.Popen(
         command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as head:
         yield f"ray://127.0.0.1:{client_port}"
         head.terminate()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_run_through_an_address_killed_twice_goes_on(tmp_path, address):

@@ -215,6 +215,13 @@ def test_plans_of_something_else_are_refused(planned, tmp_path):
         read_plans(write(people(), tmp_path / "people.csv"), PROBLEM)
     with pytest.raises(FingerprintMismatch, match="another problem"):
         read_plans(planned / "blind.parquet", replace(PROBLEM, max_length=2))
+    once = pd.read_parquet(planned / "blind.parquet")
+    with pytest.raises(InvalidData, match="row 3 more than once"):
+        read_plans(write(pd.concat([once, once.iloc[3:9]]), tmp_path / "twice.parquet"), PROBLEM)
+    unfair = pd.read_parquet(planned / "unfair.parquet").assign(weights="garbage")
+    garbage = write(unfair, tmp_path / "garbage.parquet")
+    with pytest.raises(InvalidData, match="no weights: 'garbage'"):
+        audit(PROBLEM, read_plans(garbage, PROBLEM), model=black_box(of_sex=15.0))
 
 
 def test_the_page_is_whole_and_needs_nothing_else():

@@ -71,16 +71,16 @@ def _connect(cluster: str) -> Any:
         raise InvalidSetting(f"'cluster' must be 'auto' or 'ray://host:port' (got {cluster!r})")
     ray = require("ray")
     if not ray.is_initialized():
-        if cluster == "auto":
-            # Without an address Ray joins a cluster that runs here, or else starts one.
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
-        else:
-            require("grpc")
-            try:
+        try:
+            if cluster == "auto":
+                # Without an address Ray joins a cluster that runs here, or else starts one.
+                ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
+            else:
+                require("grpc")
                 ray.init(address=cluster, log_to_driver=False)
-            except ConnectionError as error:
-                raise InvalidSetting(
-                    f"no Ray cluster answers at '{cluster}' ({error}); give the address of its "
-                    "client server, or 'auto'"
-                ) from error
+        except ConnectionError as error:
+            raise InvalidSetting(
+                f"no Ray cluster answers at '{cluster}' ({error}); give the address of its client "
+                "server, or 'auto'; if a cluster of this machine was killed, run 'ray stop' first"
+            ) from error
     return ray

@@ -96,6 +96,12 @@ def _check_same(path: str | Path, table: pd.DataFrame, problem: Problem) -> None
                 f"the plans in '{path}' are of another problem (fingerprint {fingerprint}, "
                 f"this one is {problem.fingerprint}); plan again with 'pear plan'"
             )
+    again = table["row"][table["row"].astype(str).duplicated()]
+    if len(again):
+        raise InvalidData(
+            f"'{path}' has row {again.iloc[0]} more than once; nobody may count twice: give the "
+            "plans of one run"
+        )
     if "model_fingerprint" in table and table["model_fingerprint"].nunique() > 1:
         raise FingerprintMismatch(
             f"the plans in '{path}' are of more than one model; plan again with 'pear plan'"
