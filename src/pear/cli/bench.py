@@ -23,7 +23,9 @@ NAMES = (
 def command(
     experiment: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.")],
-    profile: Annotated[str, typer.Option(help="smoke, reduced or full.")] = "smoke",
+    profile: Annotated[
+        str, typer.Option(help="smoke, reduced (the first 60 users of each set) or full.")
+    ] = "smoke",
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Ray: 'auto', or 'ray://host:port'.")] = None,
     document: Annotated[
