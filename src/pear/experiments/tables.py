@@ -221,11 +221,13 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
             "over users, so which users were drawn may be all of it. Unless the profile is full, "
             "users are fewer than the paper's. Of classifiers and users, those of Adult's network, "
             "set All, are the published ones; all others are ours.",
-            "What we know of it. A cause is named only where a trial showed it; trials were on the "
-            "first 20 users of each set, with the methods named in code style "
-            "(`pear bench competitors --methods NAME`), figures in the order Adult All, Adult "
-            "Hard, GiveMeSomeCredit All, GiveMeSomeCredit Hard. What the published program does "
-            "was read in its source.",
+            "What we know of it. A cause is named only where a trial showed it. Trials were on "
+            "the first 20 users of each set, in one run (PEAR, FARE, RL) or two, with the "
+            "methods named in code style (`pear bench competitors --profile reduced --users 20 "
+            "--methods NAME`); their figures stand in the order Adult All, Adult Hard, "
+            "GiveMeSomeCredit All, GiveMeSomeCredit Hard, for the network unless said. Ours "
+            "beside them are of the same 20 users, so they may differ from the tables above. "
+            "What the published program does was read in its source.",
             listed,
         ),
     )
