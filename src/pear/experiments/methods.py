@@ -227,7 +227,7 @@ FACE = Method(
     _face,
     "FACE",
     reseeds="the tenth of the training data it walks on, and the order of the changes",
-    why="The published program joins each point to the nearest of all people and then cuts the edges "
+    why="The published program joins each point to the nearest of all people, then cuts the edges "
     "to those who differ in what nobody can change, and goes four points far at most; ours joins "
     "it to the nearest of those who agree. Cutting afterwards (`face-cut`; with four points at "
     "most, `face-hops`) takes validity from 0.30, 0.00, 1.00, 1.00 to 0.20, 0.00, 0.40, 0.17 "
