@@ -8,10 +8,10 @@ from pear.preferences import GaussianMixturePrior
 from tests.planning.exact.test_hard_people import plateau, weights_of, with_decoys
 
 
-def test_a_conversation_never_ends_above_the_plan_for_the_prior_mean():
-    """The pool of a hard person keeps the plan for the mean weights."""
+def test_the_pool_of_a_hard_person_holds_the_plan_for_the_mean_weights():
+    """Half of the budget is for the mean weights; with many samples at once it is lost."""
     problem = with_decoys("xyz", 6)
-    planner = ExactPlanner(problem, plateau(problem, 3), max_rows=8_000)
+    planner = ExactPlanner(problem, plateau(problem, 3), max_rows=16_000)
     prior = GaussianMixturePrior(weights_of(3)[None], np.ones((1, 15)), np.ones(1))
     session = Session(planner, np.zeros(15), prior, settings=Settings(min_gain=0.0), seed=0)
     session.ask()

@@ -238,7 +238,8 @@ class Search:
             asked = int(self.ledger.asked[group])
             due = beam_is_due(front.beams, asked, self.max_rows) or (at_last and not front.beams)
             scattering = front.beams == 1 and not at_last
-            if due and np.isfinite(front.worst):
+            patient = front.beams or at_last or self.tables.max_changes > 1
+            if due and patient and np.isfinite(front.worst):
                 yield from self._polish(front, [front.lanes[0].moves])
             if due and (scattering or np.isinf(front.worst)):
                 leaders.setdefault(group, front)
@@ -265,7 +266,10 @@ class Search:
             for moves, score in plans:
                 offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
             self._refresh(leaders[group])
-            yield from self._polish(leaders[group], [moves.tolist() for moves, _ in plans])
+            starts = [moves.tolist() for moves, _ in plans]
+            if leaders[group].beams == 1 and plans:
+                starts = [leaders[group].lanes[0].moves]
+            yield from self._polish(leaders[group], starts)
 
     def _polish(
         self, front: Front, plans: Sequence[Sequence[int]]
