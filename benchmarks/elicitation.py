@@ -179,6 +179,16 @@ def latency(
     return figures
 
 
+def normalised(asked: pd.DataFrame, published: pd.DataFrame) -> pd.Series:
+    """The paper's normalised regret of its own system: between its plans for the mean weights
+    (no question) and for the true ones, over users with room between the two."""
+    truth = published[published["response"] == "GT"].set_index("user")["cost"]
+    costs = asked.pivot(index="user", columns="questions", values="cost")
+    truth = truth.reindex(costs.index)
+    room = costs[0] - truth
+    return costs.sub(truth, axis=0).div(room, axis=0)[room > 1e-6].mean()
+
+
 def print_published(curves: dict[str, pd.DataFrame]) -> None:
     """Our curve beside the published system's, user costs without the STOP action."""
     published = published_outcomes()
@@ -198,6 +208,7 @@ def print_published(curves: dict[str, pd.DataFrame]) -> None:
                 "published": theirs.groupby("questions")["cost"].mean(),
                 "ours": ours["cost"],
                 "optimum": ours["optimum"],
+                "published normalised regret": normalised(theirs, published),
                 "our normalised regret": ours["normalised_regret"],
             }
         )

@@ -69,6 +69,10 @@ def test_the_demo_simulates_a_person_where_there_is_no_terminal():
 def test_the_demo_asks_you_at_a_terminal():
     terminal = Terminal("demo")
     terminal.wait_for("quit")
+    terminal.press("w")
+    terminal.wait_for("Why the steps of plan B")
+    terminal.wait_for("quit")
+    assert "Without this step" in terminal.screen
     terminal.press("a")
     terminal.wait_for("quit")
     terminal.press("f")

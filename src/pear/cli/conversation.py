@@ -25,7 +25,8 @@ LETTERS = "abcdefgh"
 PLAIN = {"€": "EUR", "£": "GBP", "→": "->", "…": "...", "·": "-", "’": "'", "–": "-", "−": "-"}
 HELP = (
     "[b]{plans}[/b] I'd rather do this · [b]s[/b] about the same · [b]n[/b] none of these · "
-    "[b]x[/b] I can't do a step · [b]u[/b] undo · [b]f[/b] use the best plan so far · [b]q[/b] quit"
+    "[b]x[/b] I can't do a step · [b]w[/b] why these steps? · [b]u[/b] undo · "
+    "[b]f[/b] use the best plan so far · [b]q[/b] quit"
 )
 
 
@@ -64,7 +65,7 @@ def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Recom
         show_standing(console, session)
         letters = LETTERS[: len(question.plans)]
         console.print(HELP.format(plans="/".join(letters)))
-        key = read_key(letters + "snxufq")
+        key = read_key(letters + "snxwufq")
         if key == "q":
             keep()
             return None
@@ -96,6 +97,8 @@ def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> N
             console.print("There is nothing to take back yet.")
     elif key == "x":
         exclude_step(console, session, question)
+    elif key == "w":
+        show_reasons(console, session, question)
     else:
         session.answer({"s": "same", "n": "none"}.get(key) or LETTERS.index(key))  # type: ignore[arg-type]
 
@@ -132,6 +135,20 @@ def show_question(console: Console, question: ChoiceSet) -> None:
         )
     ]
     console.print(Columns(cards))
+
+
+def show_reasons(console: Console, session: Session, question: ChoiceSet) -> None:
+    """What each step of the plans asked about is for: one more call of the model."""
+    from pear.planning.reasons import explain_plans
+
+    planner = session.planner
+    explained = explain_plans(planner.problem, planner.black_box, question.plans)
+    for letter, explanation in zip(LETTERS, explained, strict=False):
+        lines = [
+            Text(f"{i}. {step.words}: {step.reason}")
+            for i, step in enumerate(explanation.plan.steps, 1)
+        ]
+        console.print(Panel(Group(*lines), title=f"Why the steps of plan {letter.upper()}"))
 
 
 def show_standing(console: Console, session: Session) -> None:
