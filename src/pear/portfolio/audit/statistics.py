@@ -1,13 +1,16 @@
 """Is a difference between groups more than chance?
 
-Intervals are bootstrap percentiles. Tests compare a group with everybody else: Fisher's exact
-test for shares, a permutation test of the means for amounts; and the same people twice: the
-signed-rank test of Wilcoxon for amounts, McNemar's for who has a plan. All tests of a report form
-one family; Holm's correction keeps the probability of a single false alarm among all of them at
-the stated level.
+Intervals of means are bootstrap percentiles, those of shares Wilson's. Tests compare a group with
+everybody else: Fisher's exact test for shares, and for amounts a permutation test of the means,
+studentised, so that groups of equal mean and other spread are not taken as different; and the same
+people twice: random signs for the mean difference, McNemar's test for who has a plan. All tests of
+a report form one family; Holm's correction keeps the probability of a single false alarm among all
+of them at the stated level.
 
 References: Holm (1979), A simple sequentially rejective multiple test procedure. Besag and Clifford
-(1991), Sequential Monte Carlo p-values.
+(1991), Sequential Monte Carlo p-values. Janssen (1997), Studentized permutation tests for non-i.i.d.
+hypotheses and the generalized Behrens-Fisher problem. Wilson (1927), Probable inference, the law of
+succession, and statistical inference.
 """
 
 from __future__ import annotations
@@ -33,13 +36,13 @@ PROMISING, MOST_PERMUTED = 0.1, 1_000
 """Probability below which groups are permuted, if the smaller has so many people at most: the
 means of more are as good as normal."""
 
-FEW, ALL_SIGNS = 25, 14
-"""Differences up to which no normal distribution is assumed, and all signs are tried."""
+ALL_SIGNS = 14
+"""Differences up to which all signs are tried; of more, as many random ones as these have."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its 95% bootstrap interval over n people."""
+    """A mean and its 95% interval over n people."""
 
     n: int
     mean: float
@@ -59,6 +62,21 @@ def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> E
     means = _resampled_means(values, rng)
     low, high = np.quantile(means, [level / 2, 1 - level / 2])
     return Estimate(len(values), float(values.mean()), float(low), float(high))
+
+
+def share_estimate(members: NDArray[np.bool_], level: float = 0.05) -> Estimate | None:
+    """Share of ``members`` ``(n,)`` with Wilson's interval, which is never of no width.
+
+    >>> found = share_estimate(np.zeros(30, bool))
+    >>> found.mean, found.low, round(found.high, 3)
+    (0.0, 0.0, 0.114)
+    """
+    n = len(members)
+    if not n:
+        return None
+    share = float(members.mean())
+    found = stats.binomtest(int(members.sum()), n).proportion_ci(1 - level, method="wilson")
+    return Estimate(n, share, min(float(found.low), share), max(float(found.high), share))
 
 
 def _resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
@@ -86,9 +104,10 @@ def share_test(inside: NDArray[np.bool_], outside: NDArray[np.bool_]) -> float:
 
 
 def amount_test(inside: Floats, outside: Floats) -> float:
-    """Probability of a difference of means this large by chance (permutations, two-sided).
+    """Probability of a difference of means this large by chance (two-sided).
 
-    Where Welch's test already sees nothing, its probability stands: it could not be flagged.
+    The larger one of Welch's test and of permutations: the first holds when spreads differ, the
+    second when amounts are skewed. Where Welch's already sees nothing, it stands.
     """
     everybody = np.concatenate([inside, outside])
     if np.ptp(everybody) == 0:
@@ -96,32 +115,46 @@ def amount_test(inside: Floats, outside: Floats) -> float:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         welch = float(stats.ttest_ind(inside, outside, equal_var=False).pvalue)
-    members = min(len(inside), len(outside))
-    if welch >= PROMISING or members > MOST_PERMUTED:
+    smaller, larger = sorted((inside, outside), key=len)
+    if welch >= PROMISING or len(smaller) > MOST_PERMUTED:
         return welch
-    smaller = inside if len(inside) == members else outside
-    found = _permutation_test(everybody, members, float(smaller.sum()))
+    found = _permutation_test(smaller, larger)
     # Beyond what permutations can resolve, Welch's test tells how far.
-    return min(found, welch) if found <= 1 / (PERMUTATIONS + 1) else found
+    return welch if found <= 1 / (PERMUTATIONS + 1) else max(found, welch)
 
 
-def _permutation_test(everybody: Floats, members: int, total: float) -> float:
-    """Share of random groups of ``members`` people as far from the mean; ends after enough.
+def _permutation_test(smaller: Floats, larger: Floats) -> float:
+    """Share of random groups of as many people whose t is as large; ends after enough.
 
     With 20 of them seen, their share is known well enough: Besag and Clifford (1991).
     """
     rng = np.random.default_rng(0)
+    everybody = np.concatenate([smaller, larger])
     centred = everybody - everybody.mean()
-    bar = abs(total - members * everybody.mean()) * (1 - 1e-12)
+    members = len(smaller)
+    bar = _studentised(centred[None, :members], centred)[0] * (1 - 1e-9)
     batch = max(1, min(PERMUTATIONS // 10, AT_ONCE // len(centred)))
     seen = drawn = 0
     while drawn < PERMUTATIONS:
         chosen = _random_groups(rng, batch, len(centred), members)
-        far = np.flatnonzero(np.abs(centred[chosen].sum(axis=1)) >= bar)
+        far = np.flatnonzero(_studentised(centred[chosen], centred) >= bar)
         if seen + len(far) >= ENOUGH:
             return ENOUGH / (drawn + int(far[ENOUGH - seen - 1]) + 1)
         seen, drawn = seen + len(far), drawn + batch
     return (1 + seen) / (1 + drawn)
+
+
+def _studentised(groups: Floats, everybody: Floats) -> Floats:
+    """Welch's t without its sign, of ``groups`` ``(b, m)`` against the rest of everybody."""
+    m = groups.shape[1]
+    k = len(everybody) - m
+    sums, squares = groups.sum(axis=1), (groups**2).sum(axis=1)
+    other_sums = everybody.sum() - sums
+    own = np.maximum(0.0, squares - sums**2 / m) / (m - 1) / m
+    rest = np.maximum(0.0, (everybody**2).sum() - squares - other_sums**2 / k) / (k - 1) / k
+    # A spread of nothing is no certainty: rounding must not make t infinite.
+    least = 1e-12 * (everybody**2).mean()
+    return np.asarray(np.abs(sums / m - other_sums / k) / np.sqrt(np.maximum(own + rest, least)))
 
 
 def _random_groups(rng: np.random.Generator, batch: int, n: int, members: int) -> NDArray[np.intp]:
@@ -133,26 +166,34 @@ def _random_groups(rng: np.random.Generator, batch: int, n: int, members: int) -
 
 
 def paired_test(differences: Floats) -> float:
-    """Probability of differences this lopsided by chance (Wilcoxon, two-sided); zeros say no."""
+    """Probability of a mean this far from zero by chance (two-sided); zeros say no.
+
+    The larger one of random signs and of the t-test: it is the mean that is told, so it is the
+    mean that is tested, and not ranks, which may point the other way.
+    """
     moved = differences[np.abs(differences) > 1e-9]
     if not len(moved):
         return 1.0
-    if len(moved) > FEW:
-        return float(stats.wilcoxon(moved, method="asymptotic").pvalue)
-    return _signed_rank(moved)
+    found = _sign_test(moved)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        student = float(np.nan_to_num(stats.ttest_1samp(differences, 0.0).pvalue))
+    if len(moved) <= ALL_SIGNS or found > 1 / 2**ALL_SIGNS:
+        return max(found, student)
+    # Beyond what random signs can resolve, the t-test tells how far, down to all of one sign.
+    return min(found, max(student, 2.0 ** (1 - len(moved))))
 
 
-def _signed_rank(moved: Floats) -> float:
-    """The same over all signs, or many random ones: tables of the exact distribution know no
-    ties, and plans often cost the same."""
+def _sign_test(moved: Floats) -> float:
+    """Share of signs, of all or of many random ones, whose sum is as far from zero."""
     n = len(moved)
-    ranks = stats.rankdata(np.abs(moved))
     if n <= ALL_SIGNS:
         signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
     else:
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**ALL_SIGNS, n))
         signs[0] = np.sign(moved)
-    return float((np.abs(signs @ ranks) >= abs(np.sign(moved) @ ranks) - 1e-9).mean())
+    amounts = np.abs(moved)
+    return float((np.abs(signs @ amounts) >= abs(moved.sum()) * (1 - 1e-9)).mean())
 
 
 def gained_or_lost_test(gained: int, lost: int) -> float:
