@@ -94,7 +94,7 @@ def test_an_unfinished_run_with_other_samples_is_refused(tmp_path, table):
     with pytest.raises(ZeroDivisionError):
         plan(table, output, Everyone.under(PRIOR, 8), progress=lambda p: 1 / (p.done == 0))
     for other in (Everyone.under(PRIOR, 9), Everyone.under(PRIOR, 1), Everyone(WEIGHTS)):
-        with pytest.raises(InvalidSetting, match="another weights"):
+        with pytest.raises(InvalidSetting, match="differs in weights"):
             plan(table, output, other)
     assert plan(table, output, Everyone.under(PRIOR, 8)).resumed == 16
 

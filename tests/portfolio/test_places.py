@@ -100,5 +100,5 @@ def test_a_run_never_goes_on_with_a_model_changed_by_little(tmp_path, table):
     model[-1].intercept_ += 1e-7
     save_sklearn(model, tmp_path / "model.skops")
     assert place.load(PROBLEM).fingerprint == fingerprint
-    with pytest.raises(InvalidSetting, match="another model"):
+    with pytest.raises(InvalidSetting, match="differs in model"):
         plan(table, tmp_path / "plans.csv", model=place)

@@ -182,8 +182,15 @@ def test_what_one_person_said_twice_counts_twice_and_the_nameless_teach_about_no
     ("change", "message"),
     [
         ({"problem_fingerprint": "another"}, "another problem"),
-        ({"events": [{"kind": "answer"}]}, "not a conversation"),
-        ({"events": None}, "not a conversation"),
+        ({"events": [{"kind": "answer"}]}, "'state' of a question must be 5 numbers"),
+        ({"events": None}, "'events' must be a list"),
+        ({"events": [3]}, "an event must be a JSON object"),
+        ({"settings": None}, "'settings' must be a JSON object"),
+        ({"settings": {"response": 3}}, "'response' must be a JSON object"),
+        ({"person": {"age": 30}}, "'income' is missing"),
+        ({"id": ["7"]}, "'id' must be a text or a number"),
+        ({"limits": {"features": ["shoes"]}}, "there is no feature 'shoes'"),
+        ({"events": [{"kind": "limits", "limits": None}]}, "limits must be a JSON object"),
     ],
 )
 def test_other_lines_are_refused_by_number(session, tmp_path, change, message):
@@ -193,7 +200,32 @@ def test_other_lines_are_refused_by_number(session, tmp_path, change, message):
         read_conversations(tmp_path / "talks.jsonl", PROBLEM)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"state": [None, 1, 0, 0, 30]}, "impossible 'income' .got None"),
+        ({"state": [1, 1, 0, 0, -4]}, "impossible 'age' .got -4"),
+        ({"state": [1, 1, 7, 0, 30]}, "impossible 'job' .got 7"),
+        ({"state": [1, float("nan"), 0, 0, 30]}, "impossible 'savings'"),
+        ({"plans": 5}, "'plans' must be a list"),
+        ({"plans": [[0], [99]]}, "numbers of its moves, below 8 .got .99"),
+        ({"answer": {"kind": "chosen"}}, "no answer to a question"),
+        ({"answer": {"kind": "chosen", "plan": 9}}, "plans on offer"),
+    ],
+)
+def test_an_answer_that_cannot_be_is_refused_by_its_line(session, tmp_path, change, message):
+    event = {**session.events[0], **change}
+    line = json.dumps({**session.to_dict(), "events": [event]})
+    (tmp_path / "talks.jsonl").write_text(line)
+    with pytest.raises(InvalidData, match=f"line 1: .*{message}") as refused:
+        read_conversations(tmp_path / "talks.jsonl", PROBLEM)
+    assert "object is not" not in str(refused.value)
+
+
 def test_what_is_no_conversation_is_refused(tmp_path):
+    (tmp_path / "broken.jsonl").write_text('{"events": [')
+    with pytest.raises(InvalidData, match="line 1: this is not JSON from character 13 on"):
+        read_conversations(tmp_path / "broken.jsonl", PROBLEM)
     with pytest.raises(InvalidData, match="no 'events'"):
         conversation_from_dict({"answers": []}, PROBLEM, "1")
     (tmp_path / "empty.jsonl").write_text("\n")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pear.errors import EndpointFailed, InvalidData, InvalidSetting
+from pear.errors import EndpointFailed, InvalidData, InvalidSetting, PearError
 from pear.planning.exact import ExactPlanner
 from pear.planning.reasons import explain
 from pear.portfolio import Everyone, Search, plan_portfolio
@@ -122,8 +122,12 @@ def test_weights_per_person_are_used_and_must_go_with_the_people(tmp_path, table
     ):
         alone = planner.plan(PROBLEM.state(record), weights)
         assert cost == pytest.approx(alone.cost, abs=1e-9) or not alone.success
-    with pytest.raises(InvalidData, match="one row per person"):
-        plan(table, tmp_path / "b.parquet", weights=write(own.iloc[:50], tmp_path / "few.csv"))
+    few = write(own.iloc[:50], tmp_path / "few.csv")
+    with pytest.raises(InvalidData, match=r"one row per .*few\.csv' ends after 50 rows and '.*peo"):
+        plan(table, tmp_path / "b.parquet", weights=few)
+    more = write(pd.concat([own, own[:4]]), tmp_path / "more.csv")
+    with pytest.raises(InvalidData, match=r"people\.parquet' ends after 60 rows and '.*more"):
+        plan(table, tmp_path / "d.parquet", weights=more)
     swapped = own.assign(id=own["id"].to_numpy()[::-1])
     summary = plan(table, tmp_path / "c.parquet", weights=write(swapped, tmp_path / "swapped.csv"))
     assert summary.bad == 60
@@ -228,7 +232,7 @@ def test_resuming_does_no_row_twice(tmp_path, table, monkeypatch):
 def test_an_unfinished_run_of_something_else_is_refused_unless_discarded(tmp_path, table):
     with pytest.raises(ZeroDivisionError):
         plan(table, tmp_path / "plans.parquet", progress=lambda progress: 1 / (progress.done == 0))
-    with pytest.raises(InvalidSetting, match="another weights"):
+    with pytest.raises(InvalidSetting, match="differs in weights"):
         plan(table, tmp_path / "plans.parquet", weights=Everyone(WEIGHTS * 2))
     summary = plan(table, tmp_path / "plans.parquet", weights=Everyone(WEIGHTS * 2), restart=True)
     assert summary.resumed == 0
@@ -322,12 +326,62 @@ def test_two_runs_never_share_an_output(tmp_path, table):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"chunk": 0}, "chunk"), ({"workers": 0}, "workers")],
+    [
+        ({"chunk": 0}, "chunk"),
+        ({"workers": 0}, "workers"),
+        ({"search": Search(max_rows=0)}, "max_rows"),
+        ({"search": Search(max_length=0)}, "max_length"),
+        ({"search": Search(max_changes_per_feature=0)}, "max_changes_per_feature"),
+        ({"weights": Everyone(WEIGHTS[:4])}, "6 entries"),
+        ({"weights": Everyone(WEIGHTS, {"person 1": WEIGHTS * np.nan})}, "weights"),
+    ],
 )
-def test_wrong_settings_are_refused(tmp_path, table, settings, message):
-    with pytest.raises(InvalidSetting, match=message):
+def test_wrong_settings_are_refused_and_leave_nothing_behind(tmp_path, table, settings, message):
+    with pytest.raises(PearError, match=message):
         plan(table, tmp_path / "plans.parquet", **settings)
+    assert not (tmp_path / "plans.parts").exists()
+    plan(table, tmp_path / "plans.parquet")
+
+
+def test_what_is_no_setting_is_refused(tmp_path, table):
     with pytest.raises(InvalidSetting, match="together"):
         Search(together=0)
     with pytest.raises(InvalidSetting, match=r"\.parquet or \.csv"):
         plan(table, tmp_path / "plans.xlsx")
+
+
+def test_an_unfinished_run_that_did_nothing_is_no_hindrance(tmp_path, table):
+    broken = black_box()
+    broken.function = Down(4)
+    with pytest.raises(EndpointFailed):
+        plan(table, tmp_path / "plans.parquet", model=broken)
+    assert not (tmp_path / "plans.parts").exists()
+    (tmp_path / "plans.parts").mkdir()
+    (tmp_path / "plans.parts" / "journal.jsonl").write_text('{"people": "of a killed run"}\n')
+    assert plan(table, tmp_path / "plans.parquet").resumed == 0
+
+
+def test_the_summary_counts_what_is_proved_and_says_what_is_not(tmp_path, table):
+    summary = plan(table, tmp_path / "all.parquet")
+    assert (summary.bounded, summary.unknown) == (0, 0)
+    assert "Not proved" not in summary.words()
+    assert f"Proved: {summary.planned} plans are the cheapest" in summary.words()
+    summary = plan(table, tmp_path / "few.parquet", search=Search(max_rows=8))
+    written = pd.read_parquet(tmp_path / "few.parquet")
+    found = written[written["decision"] == "refused"]["verdict"].value_counts()
+    assert found["bounded"] > 0
+    assert found["unknown"] > 0
+    assert summary.verdicts == {name: found.get(name, 0) for name in summary.verdicts}
+    words = summary.words()
+    assert f"Not proved: {found['bounded']} plans may not be the cheapest" in words
+    assert f"{found['unknown']} people for whom none was found may have one" in words
+
+
+def test_lines_lost_in_an_open_quote_are_counted(tmp_path):
+    lines = write(people(20), tmp_path / "people.csv").read_text().splitlines()
+    lines[4] = '"' + lines[4]
+    lines[13] += '"'
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    summary = plan(tmp_path / "people.csv", tmp_path / "plans.csv")
+    assert (summary.rows, summary.bad, summary.joined_lines) == (11, 1, 10)
+    assert "Beware: 10 lines" in summary.words()

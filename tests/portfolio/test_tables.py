@@ -1,6 +1,7 @@
 """Tables as they come: whole, cut off, empty, with other columns."""
 
 import gzip
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -127,6 +128,23 @@ def test_a_quote_left_open_is_told_with_its_lines(tmp_path):
     assert chunk.size == 7
     assert chunk.broken.keys() == {3}
     assert "lines 5 to 7 were read as one" in chunk.broken[3]
+
+
+@pytest.mark.parametrize("column", ["note", "sex"])
+def test_rows_inside_a_cell_are_never_passed_over(tmp_path, column):
+    frame = people(9).assign(note="-")
+    lines = write(frame, tmp_path / "people.csv").read_text().splitlines()
+    place = frame.columns.tolist().index(column)
+    for number in (4, 6):
+        cells = lines[number].split(",")
+        cells[place] = '"' + cells[place]
+        lines[number] = ",".join(cells)
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    [chunk] = open_table(tmp_path / "people.csv").chunks(10)
+    assert chunk.size == 7
+    assert chunk.broken.keys() == {3}
+    assert pickle.loads(pickle.dumps(chunk.broken[3])).lines == 3
+    assert "look like further rows; lines 5 to 7 were read as one" in chunk.broken[3]
 
 
 def test_rows_know_their_file(tmp_path):

@@ -7,7 +7,7 @@ and ``id`` (or ``reference``) says whose it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidData, PearError
+from pear.portfolio.stored import (
+    a_list,
+    a_mapping,
+    a_response,
+    all_limits,
+    an_answer,
+    person_name,
+)
 from pear.preferences import (
     Answer,
     Chosen,
@@ -24,10 +32,8 @@ from pear.preferences import (
     ParticlePosterior,
     Question,
     ResponseModel,
-    answer_from_dict,
-    response_from_dict,
 )
-from pear.problem import Problem
+from pear.problem import NO_LIMITS, Limits, Problem
 
 LAPSE = 0.01
 """Share of answers taken as slips when predictions are judged, so that one does not decide all."""
@@ -44,6 +50,8 @@ class Conversation:
     finished: bool = False
     named: bool = True
     """Whether ``id`` is the person's own name, and not the number of a line."""
+    limits_stated: tuple[Limits, ...] = ()
+    """What they said they cannot do, each time as a whole; the last one stands."""
 
     @property
     def n_questions(self) -> int:
@@ -65,8 +73,11 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
             continue
         try:
             found.append(conversation_from_dict(json.loads(line), problem, str(number)))
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
-            raise InvalidData(f"'{path}', line {number}: not a conversation ({error})") from None
+        except json.JSONDecodeError as error:
+            raise InvalidData(
+                f"'{path}', line {number}: this is not JSON from character {error.pos + 1} on; "
+                "store Session.to_json(), one per line"
+            ) from None
         except PearError as error:
             raise InvalidData(f"'{path}', line {number}: {error}") from None
     if not found:
@@ -74,41 +85,28 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
     return found
 
 
-def conversation_from_dict(data: Mapping[str, Any], problem: Problem, name: str) -> Conversation:
-    """The conversation that ``Session.to_dict`` stored."""
-    if not isinstance(data, Mapping) or "events" not in data:
-        raise InvalidData("this is not a stored conversation: it has no 'events'")
-    stored = data.get("problem_fingerprint", problem.fingerprint)
+def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversation:
+    """The conversation that ``Session.to_dict`` stored, refused where it cannot have been so."""
+    content = a_mapping(data, "a line")
+    stored = content.get("problem_fingerprint", problem.fingerprint)
     if stored != problem.fingerprint:
         raise InvalidData(
             f"the conversation is about another problem (fingerprint {stored}, "
             f"this one is {problem.fingerprint})"
         )
-    answered: list[tuple[Question, Answer]] = []
-    for event in data["events"]:
-        if event["kind"] == "answer":
-            answer = answer_from_dict(event["answer"])
-            question = _question(event, problem)
-            answer.check(question)
-            answered.append((question, answer))
-    response = data.get("settings", {}).get("response")
-    stated = data.get("id") or data.get("reference")
+    events = [a_mapping(event, "an event") for event in a_list(content, "events")]
+    response = a_mapping(content.get("settings", {}), "'settings'").get("response")
+    person = a_mapping(content.get("person"), "'person'")
+    stated = person_name(content)
     return Conversation(
-        id=str(stated or name),
+        id=stated or name,
         named=bool(stated),
-        person=dict(data["person"]),
-        answered=tuple(answered),
-        response=response_from_dict(response) if response else Logistic(),
-        finished=any(event["kind"] == "accept" for event in data["events"]),
+        person=dict(person),
+        answered=tuple(an_answer(e, problem) for e in events if e.get("kind") == "answer"),
+        response=a_response(response) if response is not None else Logistic(),
+        finished=any(event.get("kind") == "accept" for event in events),
+        limits_stated=all_limits(content, events, person, problem),
     )
-
-
-def _question(event: Mapping[str, Any], problem: Problem) -> Question:
-    state = np.array(event["state"], float)
-    plans = [
-        problem.costs.sequence_features(state, problem.actions, moves) for moves in event["plans"]
-    ]
-    return Question.from_plans(plans, problem.costs.floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,3 +176,34 @@ def learned_weights(
         reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
         learned[name] = reading.draws if samples > 1 else reading.mean[None]
     return learned
+
+
+def stated_limits(conversations: Iterable[Conversation]) -> dict[str, Limits]:
+    """What everyone who said so cannot do, by id. A limit taken back is none.
+
+    What was ruled out in an earlier conversation of the same person still is, unless a later
+    one speaks of it and ends without it.
+    """
+    found: dict[str, Limits] = {}
+    for conversation in conversations:
+        if conversation.named and conversation.limits_stated:
+            before = found.get(conversation.id, NO_LIMITS)
+            found[conversation.id] = _limits_after(before, conversation.limits_stated)
+    return {name: limits for name, limits in found.items() if limits != NO_LIMITS}
+
+
+def _limits_after(before: Limits, stated: Sequence[Limits]) -> Limits:
+    last = stated[-1]
+
+    def standing(key: str) -> tuple[Any, ...]:
+        spoken_of = {item for one in stated for item in getattr(one, key)}
+        kept = tuple(item for item in getattr(before, key) if item not in spoken_of)
+        return kept + tuple(getattr(last, key))
+
+    return Limits(
+        features=standing("features"),
+        actions=standing("actions"),
+        values=standing("values"),
+        max_steps=last.max_steps if any(s.max_steps for s in stated) else before.max_steps,
+        margin=last.margin if any(s.margin for s in stated) else before.margin,
+    )

@@ -26,7 +26,10 @@ except ImportError:  # pragma: no cover - a system without file locks
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
-COUNTS = ("rows", "people", "refused", "planned", "bad")
+COUNTS = (
+    "rows", "people", "refused", "planned", "bounded", "unknown", "said", "bad", "joined_lines"
+)  # fmt: skip
+"""What is counted over all chunks, see :class:`pear.portfolio.run.Summary`."""
 
 
 class Journal:
@@ -39,6 +42,7 @@ class Journal:
         self._file = folder / "journal.jsonl"
         self._totals: Counter[str] = Counter()
         self._lock: TextIO | None = None
+        self._begun = False
 
     def begin(self, restart: bool = False) -> None:
         """Go on with an earlier run if it is the same; refuse if it is another."""
@@ -53,7 +57,8 @@ class Journal:
                 if entry.name != LOCK:
                     entry.unlink()
         lines = self._lines()
-        if lines:
+        # One that has finished nothing loses nothing: its command may have been mistyped.
+        if len(lines) > 1:
             self._check_same(lines[0])
             self.done = {int(line["chunk"]): line for line in lines[1:] if self._is_whole(line)}
         for line in self.done.values():
@@ -63,6 +68,7 @@ class Journal:
         temporary = self._file.with_suffix(".tmp")
         _write_safely(temporary, "".join(json.dumps(line) + "\n" for line in kept), "w")
         os.replace(temporary, self._file)
+        self._begun = True
 
     def plans(self, chunk: int) -> Path:
         """Where the plans of a chunk stand."""
@@ -81,10 +87,8 @@ class Journal:
         line = {
             "chunk": result.chunk,
             "rows": rows,
-            "people": result.people,
-            "refused": result.refused,
-            "planned": result.planned,
             "bad": len(result.bad),
+            **{key: getattr(result, key) for key in COUNTS if key not in ("rows", "bad")},
             "bytes": write_part(result.plans, self.plans(result.chunk)),
             "bad_bytes": write_part(result.bad, self.bad(result.chunk)),
         }
@@ -97,7 +101,9 @@ class Journal:
         return self._totals[key]
 
     def close(self) -> None:
-        """Let another run take the folder."""
+        """Let another run take the folder; one in which nothing is done is removed."""
+        if self._begun and not self.done:
+            shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -105,6 +111,7 @@ class Journal:
     def end(self) -> None:
         """Everything is in the output: the folder is of no more use."""
         shutil.rmtree(self.folder)
+        self._begun = False
         self.close()
 
     def _take_lock(self) -> None:
@@ -142,7 +149,7 @@ class Journal:
         different = [key for key in keys if found.get(key) != self.settings.get(key)]
         if different:
             raise InvalidSetting(
-                f"'{self.folder}' holds an unfinished run with another "
+                f"'{self.folder}' holds an unfinished run that differs in "
                 f"{' and '.join(different)}; finish that one, or use --restart to discard it"
             )
 

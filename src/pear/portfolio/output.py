@@ -16,7 +16,7 @@ from pear.errors import InvalidSetting
 from pear.portfolio.draws import as_json
 from pear.portfolio.people import People
 from pear.portfolio.tables import Chunk, is_csv, is_parquet
-from pear.problem import Plan
+from pear.problem import NO_LIMITS, Limits, Plan
 
 COLUMNS: dict[str, Any] = {
     "row": pa.int64(),
@@ -33,14 +33,16 @@ COLUMNS: dict[str, Any] = {
     "steps": pa.string(),
     "start": pa.string(),
     "weights": pa.string(),
+    "limits": pa.string(),
     "problem_fingerprint": pa.string(),
     "model_fingerprint": pa.string(),
 }
 """Columns of the plans. ``row`` counts from 0 over all files of people. ``decision`` is
 ``approved`` or ``refused``, as the model decides today; ``verdict`` what is proven of the plan.
 ``cost``, ``length`` and ``final_score`` are empty where there is no plan; under samples of
-weights, costs and bounds are means over them. ``steps``, ``start`` (the person) and ``weights``
-are JSON; see :func:`pear.portfolio.draws.weights_from`."""
+weights, costs and bounds are means over them. ``steps``, ``start`` (the person), ``weights`` and
+``limits`` (what they said they cannot do) are JSON; see
+:func:`pear.portfolio.draws.weights_from` and :meth:`pear.problem.Limits.from_dict`."""
 
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
@@ -79,6 +81,7 @@ def plans_table(
             "steps": as_json([_step(step) for step in plan.steps]),
             "start": as_json(dict(plan.start)),
             "weights": weights[position],
+            "limits": as_json(_limits(plan.limits)),
             "problem_fingerprint": plan.problem_fingerprint,
             "model_fingerprint": plan.model_fingerprint,
         }
@@ -94,6 +97,12 @@ def bad_table(bad: Iterable[tuple[int, str, str]], chunk: Chunk) -> Any:
         {name: [row[i] for row in rows] for i, name in enumerate(BAD_SCHEMA.names)},
         schema=BAD_SCHEMA,
     )
+
+
+def _limits(limits: Limits) -> dict[str, Any]:
+    """The limits as plain data, without those that are none."""
+    none = NO_LIMITS.to_dict()
+    return {key: value for key, value in limits.to_dict().items() if value != none[key]}
 
 
 def _step(step: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pear.errors import InvalidData, InvalidRecord
 from pear.portfolio.tables import Chunk, Source, typed
 from pear.problem import Problem
+from pear.problem.checks import is_missing
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,22 @@ def ids_of(chunk: Chunk, problem: Problem, id_name: str | None) -> list[str]:
 def _ids(frame: pd.DataFrame, id_name: str | None) -> list[str]:
     if id_name is None:
         return [str(number) for number in frame.index]
-    return ["" if pd.isna(value) else str(value) for value in frame[id_name].tolist()]
+    return [name_of(value) for value in frame[id_name].tolist()]
+
+
+def name_of(value: Any) -> str:
+    """The name of a person as text, empty where there is none.
+
+    A column of whole numbers with a gap arrives as floats; the names stay those of the numbers.
+
+    >>> name_of(7.0), name_of(" A7 "), name_of(None)
+    ('7', 'A7', '')
+    """
+    if is_missing(value):
+        return ""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def _one_by_one(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pear.decision import BlackBox
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
-from pear.portfolio.journal import Journal
+from pear.portfolio.journal import COUNTS, Journal
 from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
 from pear.portfolio.people import id_column, ids_of
 from pear.portfolio.places import check_free, writing
@@ -28,8 +29,11 @@ class Summary:
     """A finished run, in numbers.
 
     ``rows`` were read; ``people`` of them understood, of whom ``refused`` were refused by the
-    model and ``planned`` of those have a plan; ``bad`` rows stand in ``bad_file``, if any.
-    ``resumed`` rows had been done by an earlier, unfinished run.
+    model and ``planned`` of those have a plan. ``bounded`` of the plans are not proved to be the
+    cheapest; of those without one, ``unknown`` are not proved to have none. ``bad`` rows stand
+    in ``bad_file``, if any; some of them are ``joined_lines`` lines read as one row.
+    ``resumed`` rows had been done by an earlier, unfinished run. Of ``conversations`` that were
+    given, ``nameless`` do not say whose they are; what ``said`` people said in them was used.
     """
 
     rows: int
@@ -40,19 +44,69 @@ class Summary:
     resumed: int
     output: Path
     bad_file: Path | None
+    bounded: int = 0
+    unknown: int = 0
+    said: int = 0
+    joined_lines: int = 0
+    conversations: int = 0
+    nameless: int = 0
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """What is proved of the refused: how many have which verdict."""
+        return {
+            "optimal": self.planned - self.bounded,
+            "bounded": self.bounded,
+            "infeasible": self.refused - self.planned - self.unknown,
+            "unknown": self.unknown,
+        }
 
     def words(self) -> str:
         """The summary as sentences."""
         text = (
             f"{self.rows:,} rows: {self.people - self.refused:,} approved already, "
             f"{self.refused:,} refused, {self.planned:,} of them with a plan. "
-            f"Plans are in {self.output}."
+            f"{self._proved()}Plans are in {self.output}."
         )
+        if self.conversations:
+            text += self._talks()
         if self.resumed:
             text += f" {self.resumed:,} rows were done before."
         if self.bad_file is not None:
             text += f" {self.bad:,} rows could not be used: see {self.bad_file}."
+        if self.joined_lines:
+            text += (
+                f" Beware: {self.joined_lines:,} lines are in bad rows of several lines, joined by "
+                "a quote left open; close the quotes and plan again, or these people are lost."
+            )
         return text
+
+    def _proved(self) -> str:
+        if not self.refused:
+            return ""
+        counts = self.verdicts
+        text = (
+            f"Proved: {counts['optimal']:,} plans are the cheapest there are, "
+            f"{counts['infeasible']:,} people have none. "
+        )
+        if self.bounded or self.unknown:
+            text += (
+                f"Not proved: {self.bounded:,} plans may not be the cheapest (bounded), and "
+                f"{self.unknown:,} people for whom none was found may have one (unknown); a "
+                "higher --max-rows tells more. "
+            )
+        return text
+
+    def _talks(self) -> str:
+        text = f" Of {self.conversations:,} conversations, "
+        if self.nameless:
+            text += f"{self.nameless:,} do not say whose they are (no 'id') and were not used; "
+        if self.said:
+            return text + f"what {self.said:,} people of the table said in them was used."
+        return text + (
+            "none says anything of a person of the table: everybody was planned under the prior. "
+            "Their 'id' must be the one of the column 'id', or of the one named by --id."
+        )
 
 
 @dataclass(frozen=True)
@@ -111,21 +165,24 @@ def plan_portfolio(
     given: Weights = (
         weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
     )
-    if isinstance(given, Everyone) and given.learned and name is None:
+    if isinstance(given, Everyone) and given.said and name is None:
         raise InvalidSetting(
             f"'{source.path}' has no column 'id' that would say which conversation is whose; "
             "name the column with --id"
         )
+    black_box = load_black_box(model, problem)
+    _check_settings(problem, black_box, given, search, workers)
     journal = Journal(
         beside(target, ".parts"),
         {
             "people": source.digest,
             "weights": given.digest,
             "problem": problem.fingerprint,
-            "model": _identity(model, problem),
+            "model": _identity(model, black_box),
             "search": asdict(search),
             "id column": name,
             "chunk size": chunk,
+            "columns of the plans": SCHEMA.names,
         },
     )
     try:
@@ -134,14 +191,30 @@ def plan_portfolio(
         initargs = (problem, model, search, name)
         order = _run(journal, source, given, initargs, chunk, workers, cluster, progress)
         with writing(target):
-            return _finish(journal, order, target, resumed)
+            summary = _finish(journal, order, target, resumed)
     finally:
         journal.close()
+    if isinstance(given, Everyone):
+        return replace(summary, conversations=given.conversations, nameless=given.nameless)
+    return summary
 
 
-def _identity(model: Model, problem: Problem) -> str:
+def _check_settings(
+    problem: Problem, black_box: BlackBox, weights: Weights, search: Search, workers: int | None
+) -> None:
+    """Refuse what no worker could begin with, before anything is written."""
+    if workers is not None and workers < 1:
+        raise InvalidSetting(
+            f"'workers' must be at least 1 (got {workers!r}); leave it out for all cores"
+        )
+    search.planner(problem, black_box)
+    if isinstance(weights, Everyone):
+        weights.check(problem)
+
+
+def _identity(model: Model, black_box: BlackBox) -> str:
     """What the model does on probes and, where it is a file, its content: small changes count."""
-    fingerprint = load_black_box(model, problem).fingerprint
+    fingerprint = black_box.fingerprint
     if isinstance(model, ModelPlace) and Path(model.place).is_file():
         return f"{fingerprint} {sha256(Path(model.place).read_bytes()).hexdigest()}"
     return fingerprint
@@ -164,11 +237,11 @@ def _run(
     problem, _, _, id_name = initargs
 
     def tasks() -> Iterator[tuple[Chunk, Any]]:
-        for piece, own in together(source.chunks(size), weights.chunks(size)):
+        for piece, own in together(source, weights, size):
             order.append(piece.number)
             if piece.number not in journal.done:
                 sizes[piece.number] = piece.size
-                if isinstance(own, Everyone) and own.learned:
+                if isinstance(own, Everyone) and own.said:
                     own = own.only(ids_of(piece, problem, id_name))
                 yield piece, own
 
@@ -199,7 +272,7 @@ def _finish(journal: Journal, chunks: list[int], target: Path, resumed: int) -> 
         parts = [journal.bad(number) for number in chunks if journal.done[number]["bad"]]
         assemble(parts, bad_file, BAD_SCHEMA)
     assemble([journal.plans(number) for number in chunks], target, SCHEMA)
-    counts = {key: journal.total(key) for key in ("rows", "people", "refused", "planned", "bad")}
+    counts = {key: journal.total(key) for key in COUNTS}
     journal.end()
     return Summary(
         **counts, resumed=resumed, output=target, bad_file=bad_file if counts["bad"] else None

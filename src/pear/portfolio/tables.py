@@ -39,6 +39,17 @@ Piece = tuple[pd.DataFrame, "list[str | None]"]
 """Rows as they are read, and for each the reason why it could not be, or None."""
 
 
+class JoinedLines(str):
+    """Why a row could not be read whose cells run over several lines: people may be in them."""
+
+    lines: int
+
+    def __new__(cls, reason: str, lines: int = 1) -> JoinedLines:
+        made = super().__new__(cls, reason)
+        made.lines = lines
+        return made
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Some rows that follow each other.
@@ -258,19 +269,39 @@ def _open_csv(text: Any) -> tuple[Any, list[str]]:
 def _csv_rows(reader: Any, width: int) -> Iterator[tuple[list[str], str | None]]:
     """Cells of each line, and what is wrong with it or None; empty lines are passed over."""
     # Where ';' parts the columns, a comma stands before the decimals.
-    commas = reader.dialect.delimiter == ";"
+    separator = reader.dialect.delimiter
+    commas = separator == ";"
     last = reader.line_num
     for cells in reader:
         first, last = last + 1, reader.line_num
         if not cells:
+            continue
+        joined = f'; lines {first} to {last} were read as one: close the quote (") in them'
+        if last > first and width > 2 and _swallowed(cells, width, separator):
+            reason = f"a cell holds what look like further rows{joined}"
+            yield [""] * width, JoinedLines(reason, last - first + 1)
             continue
         if len(cells) == width:
             yield [DECIMAL.sub(r"\1.\2", c) for c in cells] if commas else cells, None
             continue
         reason = f"line {first} has {len(cells)} cells and the header {width}"
         if last > first:
-            reason += f'; lines {first} to {last} were read as one: close the quote (") in them'
+            reason = JoinedLines(reason + joined, last - first + 1)
         yield [""] * width, reason
+
+
+def _swallowed(cells: list[str], width: int, separator: str) -> bool:
+    """Whether a line within a cell has as many separators as a row, or the last one as many as
+    stand before the cell: then it was a row.
+
+    >>> _swallowed(["1", "2", "a\\n3,4,b\\n5,6,c"], 3, ",")
+    True
+    """
+    for place, cell in enumerate(cells):
+        counts = [line.count(separator) for line in cell.splitlines()[1:]]
+        if width - 1 in counts or (place > 1 and place in counts[-1:]):
+            return True
+    return False
 
 
 def _parquet_pieces(file: Path, columns: tuple[str, ...], size: int) -> Iterator[Piece]:

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidData, InvalidSetting
-from pear.portfolio.conversations import Conversation, learned_weights
+from pear.portfolio.conversations import Conversation, learned_weights, stated_limits
 from pear.portfolio.draws import SAMPLES, as_json, prior_draws, stated
+from pear.portfolio.people import name_of
 from pear.portfolio.tables import Chunk, Source, open_table
 from pear.preferences import GaussianMixturePrior
-from pear.problem import Problem
+from pear.problem import NO_LIMITS, Limits, Problem
 
 PREFIX = "w:"
 """Weight columns may carry it, to tell them from the features of the same name."""
@@ -32,25 +33,33 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class Given:
     """Weights ``(n, p)`` of n people, or samples of them ``(n, s, p)``; how the table of plans
-    states each; and by position why some have none."""
+    states each; by position why some have none; the limits of each, and whether anything they
+    ``said`` is in this."""
 
     weights: Floats
     stated: list[str]
+    limits: list[Limits]
+    said: list[bool]
     without: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Everyone:
-    """The same weights for everybody, and others for the ids in ``learned``.
+    """The same weights for everybody, and others for the ids in ``learned``; nothing that
+    ``limits`` rule out for an id is ever in its plan.
 
     Each is ``(p,)``, or samples ``(s, p)``, the same number for all: then the plan of least
     mean cost is searched. ``stated`` is what the table of plans says of ``weights``, where
-    that is not their numbers.
+    that is not their numbers. Both come from so many ``conversations``, of which ``nameless``
+    do not say whose they are, and are not used.
     """
 
     weights: Floats
     learned: Mapping[str, Floats] = field(default_factory=dict)
     stated: str = ""
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    conversations: int = 0
+    nameless: int = 0
 
     def __post_init__(self) -> None:
         shape = np.shape(self.weights)
@@ -68,13 +77,28 @@ class Everyone:
         samples: int = SAMPLES,
         conversations: Sequence[Conversation] = (),
     ) -> Everyone:
-        """Draws of the prior; of their posterior for those who had a conversation. With one
-        sample, the mean."""
+        """Draws of the prior; of their posterior for those who had a conversation, and the
+        limits they stated there. With one sample, the mean."""
         learned = learned_weights(conversations, prior, samples)
         draws = prior_draws(prior, samples)
-        if samples == 1:
-            return cls(draws[0], {name: own[0] for name, own in learned.items()})
-        return cls(draws, learned, stated(draws))
+        return cls(
+            draws if samples > 1 else draws[0],
+            learned if samples > 1 else {name: own[0] for name, own in learned.items()},
+            stated(draws) if samples > 1 else "",
+            stated_limits(conversations),
+            len(conversations),
+            sum(not talk.named for talk in conversations),
+        )
+
+    @property
+    def said(self) -> frozenset[str]:
+        """Ids of those of whom something is known by what they said."""
+        return frozenset(self.learned) | frozenset(self.limits)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse weights of another length than the problem's, or that are no numbers."""
+        for own in (self.weights, *self.learned.values()):
+            problem.costs.check_weights(own)
 
     @property
     def digest(self) -> str:
@@ -84,16 +108,18 @@ class Everyone:
         for name in sorted(self.learned):
             content.update(name.encode())
             content.update(np.asarray(self.learned[name], float).tobytes())
+        limits = {name: self.limits[name].to_dict() for name in sorted(self.limits)}
+        content.update(as_json(limits).encode())
         return content.hexdigest()
-
-    def chunks(self, size: int) -> Iterator[Everyone]:
-        """The same for every chunk."""
-        while True:
-            yield self
 
     def only(self, ids: Iterable[str]) -> Everyone:
         """What a chunk of these people needs, so that no more is sent to its worker."""
-        return replace(self, learned={i: self.learned[i] for i in ids if i in self.learned})
+        here = set(ids)
+        return replace(
+            self,
+            learned={i: own for i, own in self.learned.items() if i in here},
+            limits={i: own for i, own in self.limits.items() if i in here},
+        )
 
     def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
         """The weights of these people."""
@@ -103,6 +129,8 @@ class Everyone:
         return Given(
             weights.reshape(len(ids), *np.shape(self.weights)),
             [learned.get(name, common) for name in ids],
+            [self.limits.get(name, NO_LIMITS) for name in ids],
+            [name in self.learned or name in self.limits for name in ids],
         )
 
 
@@ -137,14 +165,14 @@ class TableChunk:
         """The weights of these people, ``(n, p)``."""
         known = {int(row): i for i, row in enumerate(self.chunk.frame.index)}
         cells = self.chunk.frame[list(self.columns)].to_numpy(dtype=object)
-        names = self.chunk.frame[self.id_name].tolist() if self.id_name else None
+        names = [name_of(v) for v in self.chunk.frame[self.id_name]] if self.id_name else None
         weights = np.zeros((len(rows), len(self.columns)))
         reasons: dict[int, str] = {}
         for position, row in enumerate(rows.tolist()):
             place = known.get(row)
             if place is None:
                 reasons[position] = f"no weights: {self.chunk.broken.get(row, 'the table ended')}"
-            elif names is not None and str(names[place]) != ids[position]:
+            elif names is not None and names[place] != ids[position]:
                 reasons[position] = (
                     f"row {row} of the weights is of '{names[place]}', not of '{ids[position]}'; "
                     "put both tables in the same order"
@@ -156,7 +184,8 @@ class TableChunk:
                     reasons[position] = (
                         f"the weights must be finite numbers (got {list(cells[place])!r})"
                     )
-        return Given(weights, [as_json(own.tolist()) for own in weights], reasons)
+        each = [as_json(own.tolist()) for own in weights]
+        return Given(weights, each, [NO_LIMITS] * len(rows), [False] * len(rows), reasons)
 
 
 Weights = Everyone | Table
@@ -184,15 +213,21 @@ def weights_table(path: str | Path, problem: Problem, id_name: str | None = None
     return Table(source, columns, name)
 
 
-def together(people: Iterator[Chunk], weights: Iterator[Any]) -> Iterator[tuple[Chunk, Any]]:
+def together(source: Source, weights: Weights, size: int) -> Iterator[tuple[Chunk, Any]]:
     """Chunks of people with their weights; weights of fewer or more people are refused."""
-    for chunk, own in zip_longest(people, weights):
-        if isinstance(own, Everyone):
-            if chunk is None:
-                return
-        elif chunk is None or own is None or chunk.size != own.chunk.size:
+    if isinstance(weights, Everyone):
+        for chunk in source.chunks(size):
+            yield chunk, weights
+        return
+    for chunk, own in zip_longest(source.chunks(size), weights.chunks(size)):
+        people, given = (chunk.size if chunk else 0), (own.chunk.size if own else 0)
+        if people != given:
+            first = chunk.first if chunk else own.chunk.first
+            fewer, more = source.path, weights.source.path
+            if people > given:
+                fewer, more = more, fewer
             raise InvalidData(
                 "the weights must have one row per person, in the same order; "
-                f"the tables differ in length after row {chunk.first if chunk else own.chunk.first}"
+                f"'{fewer}' ends after {first + min(people, given):,} rows and '{more}' goes on"
             )
         yield chunk, own

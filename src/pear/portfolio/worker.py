@@ -6,6 +6,7 @@ planner, so that the states of many people go to the model in one call.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from pear.planning.exact import ExactPlanner
 from pear.planning.reasons import explain_plans
 from pear.portfolio.output import bad_table, plans_table
 from pear.portfolio.people import People, read_people
-from pear.portfolio.tables import Chunk
+from pear.portfolio.tables import Chunk, JoinedLines
 from pear.portfolio.weights import Given
 from pear.problem import Plan, Problem
 
@@ -74,7 +75,12 @@ def load_black_box(model: Model, problem: Problem) -> BlackBox:
 
 @dataclass(frozen=True)
 class Result:
-    """One chunk, done: its plans and its bad rows as Arrow tables."""
+    """One chunk, done: its plans and its bad rows as Arrow tables, and how many are what.
+
+    Of the ``planned``, ``bounded`` are not proved cheapest; of the others who were refused,
+    ``unknown`` are not proved to have no plan. What ``said`` people said in conversations was
+    used. ``joined_lines`` are in bad rows of several lines.
+    """
 
     chunk: int
     plans: Any
@@ -82,6 +88,10 @@ class Result:
     people: int
     refused: int
     planned: int
+    bounded: int = 0
+    unknown: int = 0
+    said: int = 0
+    joined_lines: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,30 +125,41 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
     planner = place.planner
     people = read_people(chunk, planner.problem, place.id_name)
     given: Given = weights_of.of(people.rows, people.ids)
-    weights, without = given.weights, given.without
+    without = given.without
     bad = [*people.bad, *((int(people.rows[i]), people.ids[i], why) for i, why in without.items())]
     usable = np.array([i for i in range(len(people)) if i not in without], np.intp)
     plans: list[Plan] = []
     kept: list[int] = []
     for first in range(0, len(usable), place.together):
         these = usable[first : first + place.together]
-        found, failed = _plan(planner, people, weights, these)
+        found, failed = _plan(planner, people, given, these)
         plans += [found[i] for i in found]
         kept += list(found)
         bad += failed
     table = plans_table(people, given.stated, plans, kept)
-    refused = sum(1 for plan in plans if plan.steps or not plan.success)
-    planned = sum(1 for plan in plans if plan.steps)
-    return Result(chunk.number, table, bad_table(bad, chunk), len(plans), refused, planned)
+    verdicts = Counter(plan.certificate.verdict for plan in plans)
+    return Result(
+        chunk.number,
+        table,
+        bad_table(bad, chunk),
+        people=len(plans),
+        refused=sum(1 for plan in plans if plan.steps or not plan.success),
+        planned=sum(1 for plan in plans if plan.steps),
+        bounded=verdicts["bounded"],
+        unknown=verdicts["unknown"],
+        said=sum(1 for position in kept if given.said[position]),
+        joined_lines=sum(r.lines for r in chunk.broken.values() if isinstance(r, JoinedLines)),
+    )
 
 
 def _plan(
-    planner: ExactPlanner, people: People, weights: Any, these: Any
+    planner: ExactPlanner, people: People, given: Given, these: Any
 ) -> tuple[dict[int, Plan], list[tuple[int, str, str]]]:
     """Plans with reasons, by position. Where the model fails on somebody, the others are
     planned alone."""
     try:
-        plans = planner.plan_many(people.states[these], weights[these])
+        limits = [given.limits[i] for i in these]
+        plans = planner.plan_many(people.states[these], given.weights[these], limits)
         explained = explain_plans(planner.problem, planner.black_box, plans)
         return {i: one.plan for i, one in zip(these.tolist(), explained, strict=True)}, []
     except ModelOutput as error:
@@ -146,6 +167,6 @@ def _plan(
             [only] = these.tolist()
             return {}, [(int(people.rows[only]), people.ids[only], str(error))]
     middle = len(these) // 2
-    left, bad_left = _plan(planner, people, weights, these[:middle])
-    right, bad_right = _plan(planner, people, weights, these[middle:])
+    left, bad_left = _plan(planner, people, given, these[:middle])
+    right, bad_right = _plan(planner, people, given, these[middle:])
     return {**left, **right}, bad_left + bad_right
