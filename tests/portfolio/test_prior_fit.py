@@ -103,6 +103,18 @@ def test_answers_at_random_teach_nothing():
     assert fit_prior(deaf, narrow, QUICK).new < -0.6
 
 
+def test_a_prior_worse_than_a_guess_is_told():
+    fit = fit_prior(conversations(PEOPLE, 30, 3), WIDE, replace(QUICK, rounds=1, components=1))
+    assert fit.guess == pytest.approx(np.log(0.5))
+    better = replace(fit, old=-0.938, new=-0.815, gain=replace(fit.gain, mean=0.6), p=0.001)
+    assert better.better
+    assert not better.beats_guessing
+    assert "-0.693 for a guess" in better.words()
+    assert "worse than a guess: do not rely on it" in better.words()
+    assert better.to_dict()["guess"] == fit.guess
+    assert "worse than a guess" not in replace(better, new=-0.6).words()
+
+
 def test_the_number_of_workers_does_not_matter():
     told = conversations(PEOPLE, 40)
     one, two = (_read_all(told, WIDE, QUICK, [0], workers) for workers in (1, 2))
@@ -119,7 +131,9 @@ def test_too_few_conversations_are_refused():
         fit_prior(silent, WIDE)
 
 
-@pytest.mark.parametrize("settings", [{"held_out": 1.0}, {"level": 0.0}, {"rounds": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"held_out": 1.0}, {"level": 0.0}, {"rounds": 0}, {"seed": -1}]
+)
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting, match=next(iter(settings))):
         FitSettings(**settings)
@@ -239,7 +253,8 @@ def test_the_audit_finds_the_group_a_prior_does_not_fit():
     right = GaussianMixturePrior([[16.0, 4.0, 10.0]], np.full((1, 3), 1.0), background_weight=0.0)
     other = GaussianMixturePrior([[4.0, 16.0, 10.0]], np.full((1, 3), 1.0), background_weight=0.0)
     told = conversations(right, 60, person=lambda _: {"sex": "male", "age": 30})
-    told += conversations(other, 60, 7, 1, person=lambda _: {"sex": "female", "age": 30})
+    women = conversations(other, 60, 7, 1, person=lambda _: {"sex": "female", "age": 30})
+    told += [replace(one, id=f"woman {one.id}") for one in women]
     report = audit(PROBLEM, portfolio(), conversations=told, prior=right)
     female, male = report.attributes[0].groups
     assert female.cells["fit"].flagged

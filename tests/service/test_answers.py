@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.errors import InvalidSetting
-from pear.portfolio.conversations import read_conversations, read_under
+from pear.portfolio.conversations import read_conversations, read_under, stated_limits
 from pear.portfolio.prior_fit import FitSettings, fit_prior
 from pear.preferences import default_prior
+from pear.problem import Limits
 from pear.problem.files import write_problem
 from pear.service.settings import Settings
 
@@ -39,6 +40,14 @@ def served(tmp_path_factory):
                     for plan in plans
                 ]
                 view = talk.answer(int(np.argmin(saved)), view["question"]["number"]).json()
+            if number == 5:
+                talk.post("limits", {"kind": "feature", "feature": "job"})
+            if number == 6:
+                view = talk.post("limits", {"kind": "feature", "feature": "job"}).json()
+                client.delete(f"{talk.path}/limits/{view['limits'][0]['id']}")
+            if number == 7:
+                far = {"kind": "beyond", "feature": "income", "value": 2300.0, "direction": "up"}
+                talk.post("limits", far)
         Talk(client, RICH, reference="needs nothing").read()
         Talk(client, reference="never opened")
         Talk(client, reference="asked").read()
@@ -70,6 +79,37 @@ def test_what_people_answered_is_exported_as_it_was_said(served):
            for talk in found.values() if talk.n_questions]  # fmt: skip
     saving = PROBLEM.weight_names.index("savings")
     assert np.mean(shy, axis=0)[saving] > default_prior(PROBLEM).mean()[saving]
+
+
+def test_limits_that_stand_are_exported_and_bind_the_plans(served):
+    export(served, "limits.jsonl")
+    limits = stated_limits(read_conversations(served / "limits.jsonl", PROBLEM))
+    assert limits["application 5"] == Limits(features=("job",))
+    assert "application 6" not in limits
+    assert limits["application 7"].values[0] == ("income", 2300.0)
+    assert len(limits["application 7"].values) == 3
+    assert set(limits) == {"application 5", "application 7"}
+
+
+def test_a_database_that_is_not_there_is_told_and_not_made(tmp_path):
+    other = tmp_path / "other.db"
+    other.write_bytes(b"")
+    text = tmp_path / "text.db"
+    text.write_text("not a database at all, only some text" * 40)
+    for file, message in (
+        (tmp_path / "none" / "pear.db", "there is no database"),
+        (other, "no database of 'pear serve'"),
+        (text, "cannot be read"),
+    ):
+        shown = CliRunner().invoke(
+            app,
+            ["serve", "--demo", "--database", f"sqlite:///{file}",
+             "--export-answers", str(tmp_path / "talks.jsonl")],
+        )  # fmt: skip
+        assert isinstance(shown.exception, InvalidSetting), shown.output
+        assert message in str(shown.exception)
+        assert not (tmp_path / "talks.jsonl").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_prior_is_fitted_to_what_the_service_stored(served):

@@ -154,8 +154,7 @@ def _demo_database() -> str:
 
 
 def _export_answers(address: str, problem: Path | None, output: Path) -> None:
-    from pear.service.answers import write_answers
-    from pear.service.database import Database
+    from pear.service.answers import existing_database, write_answers
 
     if problem is None:
         from pear.datasets.loan_book import loan_book_problem
@@ -165,9 +164,9 @@ def _export_answers(address: str, problem: Path | None, output: Path) -> None:
         from pear.problem.files import read_problem
 
         stated = read_problem(problem)
-    database = Database(address)
+    database = existing_database(address)
     database.upgrade()
-    count = write_answers(database, stated.fingerprint, output)
+    count = write_answers(database, stated, output)
     database.close()
     typer.echo(f"{count:,} conversations about this problem are in {output}.")
 

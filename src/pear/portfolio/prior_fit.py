@@ -22,6 +22,7 @@ from pear.parallel import run_tasks
 from pear.portfolio.audit.statistics import Estimate, estimate
 from pear.portfolio.conversations import Conversation, Reading, read_under
 from pear.preferences import Chosen, GaussianMixturePrior
+from pear.problem.checks import is_whole
 
 FEWEST = 20
 """Conversations with a choice that a fit needs, in all."""
@@ -61,14 +62,17 @@ class FitSettings:
         for name in ("rounds", "n_particles", "n_draws", "components"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {getattr(self, name)!r})")
+        if not is_whole(self.seed) or self.seed < 0:
+            raise InvalidSetting(f"'seed' must be a whole number of at least 0 (got {self.seed!r})")
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fitted prior and the check of it.
 
-    ``old`` and ``new`` are log-likelihoods per choice on the held-out people, ``gain`` the
-    difference per person, ``p`` the probability of such a gain if there were none.
+    ``old`` and ``new`` are log-likelihoods per choice on the held-out people, and ``guess``
+    that of a guess among the plans on offer; ``gain`` is the difference of new and old per
+    person, ``p`` the probability of such a gain if there were none.
     """
 
     prior: GaussianMixturePrior
@@ -77,6 +81,7 @@ class Fit:
     choices: int
     old: float
     new: float
+    guess: float
     gain: Estimate
     p: float
     level: float
@@ -86,22 +91,35 @@ class Fit:
         """Whether the new prior predicts held-out choices better, beyond chance."""
         return self.gain.mean > 0 and self.p <= self.level
 
+    @property
+    def beats_guessing(self) -> bool:
+        """Whether the new prior predicts held-out choices better than a guess."""
+        return self.new > self.guess
+
     def words(self) -> str:
         """The outcome in sentences."""
         text = (
             f"Fitted on {self.fitted_on} people, checked on {self.checked_on} others with "
             f"{self.choices} choices. Log-likelihood per choice: {self.old:.3f} with the old "
-            f"prior, {self.new:.3f} with the new one; per person {self.gain.mean:+.3f} "
-            f"({self.gain.low:+.3f} to {self.gain.high:+.3f}), p = {self.p:.4f}."
+            f"prior, {self.new:.3f} with the new one, {self.guess:.3f} for a guess; per person "
+            f"{self.gain.mean:+.3f} ({self.gain.low:+.3f} to {self.gain.high:+.3f}) from old to "
+            f"new, p = {self.p:.4f}."
         )
+        if self.better and not self.beats_guessing:
+            return text + (
+                " The new prior predicts choices better than the old one, but worse than a guess: "
+                "do not rely on it. People may choose by something the costs do not know, or less "
+                "carefully than the conversations' response model says."
+            )
         if self.better:
             return text + " The new prior predicts choices better."
         return text + " Refused: it is not shown to predict choices better than the old one."
 
     def to_dict(self) -> dict[str, Any]:
         """The check as plain data for JSON, without the prior itself."""
-        names = ("fitted_on", "checked_on", "choices", "old", "new", "p", "level", "better")
-        return {name: getattr(self, name) for name in names} | {"gain": asdict(self.gain)}
+        names = ("fitted_on", "checked_on", "choices", "old", "new", "guess", "p", "level")
+        judged = {"better": self.better, "beats_guessing": self.beats_guessing}
+        return {n: getattr(self, n) for n in names} | judged | {"gain": asdict(self.gain)}
 
 
 def fit_prior(
@@ -145,6 +163,7 @@ def fit_prior(
         choices=choices,
         old=float(old_sums.sum() / choices),
         new=float(new_sums.sum() / choices),
+        guess=float(sum(reading.chance.sum() for reading in before) / choices),
         gain=gain,
         p=sign_flip_test(new_sums - old_sums, rng),
         level=settings.level,

@@ -7,26 +7,61 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import inspect, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import InvalidSetting
+from pear.problem import Problem
 from pear.service.database import Database
+from pear.service.limits import as_limits
 from pear.service.tables import conversations
 
 TALKED = ("question", "plan", "no_plan")
 """Stages of those who had something to say."""
 
-NEEDED = ("id", "reference", "stage", "record", "session", "problem_fingerprint")
+NEEDED = ("id", "reference", "stage", "record", "session", "limits", "problem_fingerprint")
 
 
-def stored_answers(database: Database, problem_fingerprint: str) -> Iterator[str]:
-    """Conversations about a problem, oldest first, each a line of JSON as ``pear fit-prior`` and
-    ``pear audit`` read them.
+def existing_database(address: str) -> Database:
+    """The database of a service at an address; where there is none, none is made."""
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        return Database(address)
+    file = url.database if url.get_backend_name() == "sqlite" else None
+    if file and not Path(file).is_file():
+        raise InvalidSetting(
+            f"there is no database '{file}'; give the one of the service with --database"
+        )
+    database = Database(address)
+    try:
+        with database.reading() as connection:
+            served = inspect(connection).has_table(conversations.name)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        database.close()
+        raise InvalidSetting(
+            f"the database '{file or url}' cannot be read ({getattr(error, 'orig', error)}); give "
+            "the one of the service with --database"
+        ) from None
+    if not served:
+        database.close()
+        raise InvalidSetting(
+            f"'{file or url}' is no database of 'pear serve': it has no conversations; give the "
+            "one of the service with --database"
+        )
+    return database
+
+
+def stored_answers(database: Database, problem: Problem) -> Iterator[str]:
+    """Conversations about a problem, oldest first, each a line of JSON as ``pear fit-prior``,
+    ``pear plan`` and ``pear audit`` read them, with the limits that stand at its end.
 
     People who were asked something and have not answered are there too: they count among
     those who did not come to a plan. Links never opened, and people who need no plan, do not.
@@ -35,30 +70,31 @@ def stored_answers(database: Database, problem_fingerprint: str) -> Iterator[str
     query = (
         select(*columns)
         .where(
-            (conversations.c.problem_fingerprint == problem_fingerprint)
+            (conversations.c.problem_fingerprint == problem.fingerprint)
             & conversations.c.stage.in_(TALKED)
         )
         .order_by(conversations.c.created_at, conversations.c.id)
     )
     with database.reading() as connection:
         for row in connection.execution_options(yield_per=500).execute(query).mappings():
-            yield json.dumps(_line(dict(row)), ensure_ascii=False)
+            yield json.dumps(_line(dict(row), problem), ensure_ascii=False)
 
 
-def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _line(row: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     events = list((row["session"] or {}).get("answers", ()))
     if row["stage"] == "plan":
         events.append({"kind": "accept"})
     return {
         "id": row["reference"] or row["id"],
         "person": row["record"],
+        "limits": as_limits(problem, problem.state(row["record"]), row["limits"] or ()).to_dict(),
         "events": events,
         "settings": {"response": SessionSettings().response.to_dict()},
         "problem_fingerprint": row["problem_fingerprint"],
     }
 
 
-def write_answers(database: Database, problem_fingerprint: str, path: Path) -> int:
+def write_answers(database: Database, problem: Problem, path: Path) -> int:
     """The lines in a file that only its owner may read; how many there are."""
     temporary = path.with_name(f".{path.name}.tmp")
     count = 0
@@ -66,7 +102,7 @@ def write_answers(database: Database, problem_fingerprint: str, path: Path) -> i
         temporary.unlink(missing_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            for line in stored_answers(database, problem_fingerprint):
+            for line in stored_answers(database, problem):
                 stream.write(line + "\n")
                 count += 1
         os.replace(temporary, path)
