@@ -365,7 +365,7 @@ def test_the_summary_counts_what_is_proved_and_says_what_is_not(tmp_path, table)
     summary = plan(table, tmp_path / "all.parquet")
     assert (summary.bounded, summary.unknown) == (0, 0)
     assert "Not proved" not in summary.words()
-    assert f"Proved: {summary.planned} plans are the cheapest" in summary.words()
+    assert f". Proved: {summary.planned} plans are the cheapest" in summary.words()
     summary = plan(table, tmp_path / "few.parquet", search=Search(max_rows=8))
     written = pd.read_parquet(tmp_path / "few.parquet")
     found = written[written["decision"] == "refused"]["verdict"].value_counts()
@@ -374,7 +374,7 @@ def test_the_summary_counts_what_is_proved_and_says_what_is_not(tmp_path, table)
     assert summary.verdicts == {name: found.get(name, 0) for name in summary.verdicts}
     words = summary.words()
     assert f"Not proved: {found['bounded']} plans may not be the cheapest" in words
-    assert f"{found['unknown']} people for whom none was found may have one" in words
+    assert f"{found['unknown']} people without one may have one (unknown)" in words
 
 
 def test_lines_lost_in_an_open_quote_are_counted(tmp_path):

@@ -29,14 +29,16 @@ def command(
     ] = 32,
     conversations: Annotated[
         Path | None,
-        typer.Option(help="Conversations (JSON lines): their people get what they said, by id."),
+        typer.Option(help="Conversations (JSON lines): what they said and cannot do, by id."),
     ] = None,
     id: Annotated[str | None, typer.Option(help="Column that names people.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Ray: 'auto', or 'ray://host:port'.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most changes of a plan.")] = None,
     max_rows: Annotated[int, typer.Option(help="Most rows asked per person.")] = 200_000,
-    changes_per_feature: Annotated[int, typer.Option(help="Most changes of one feature.")] = 1,
+    changes_per_feature: Annotated[
+        int, typer.Option(min=1, help="Most changes of one feature.")
+    ] = 1,
     together: Annotated[
         int, typer.Option(help="People searched in lockstep; more for a model slow to call.")
     ] = 64,

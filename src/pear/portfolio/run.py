@@ -82,31 +82,35 @@ class Summary:
         return text
 
     def _proved(self) -> str:
-        if not self.refused:
-            return ""
         counts = self.verdicts
-        text = (
-            f"Proved: {counts['optimal']:,} plans are the cheapest there are, "
-            f"{counts['infeasible']:,} people have none. "
+        proved = [_said(counts["optimal"], "plan is", "plans are", "the cheapest there is")]
+        proved += [_said(counts["infeasible"], "person has", "people have", "none")]
+        open_ = [
+            _said(self.bounded, "plan", "plans", "may not be the cheapest (bounded)"),
+            _said(self.unknown, "person", "people", "without one may have one (unknown)"),
+        ]
+        text = "".join(
+            f"{word}: {', '.join(part for part in parts if part)}. "
+            for word, parts in (("Proved", proved), ("Not proved", open_))
+            if any(parts)
         )
-        if self.bounded or self.unknown:
-            text += (
-                f"Not proved: {self.bounded:,} plans may not be the cheapest (bounded), and "
-                f"{self.unknown:,} people for whom none was found may have one (unknown); a "
-                "higher --max-rows tells more. "
-            )
-        return text
+        return text + "A higher --max-rows tells more. " * any(open_)
 
     def _talks(self) -> str:
         text = f" Of {self.conversations:,} conversations, "
         if self.nameless:
-            text += f"{self.nameless:,} do not say whose they are (no 'id') and were not used; "
+            text += f"{self.nameless:,} without 'id' do not say whose they are and are not used; "
         if self.said:
-            return text + f"what {self.said:,} people of the table said in them was used."
+            people = _said(self.said, "person", "people", "of the table said")
+            return text + f"what {people} in them was used."
         return text + (
             "none says anything of a person of the table: everybody was planned under the prior. "
             "Their 'id' must be the one of the column 'id', or of the one named by --id."
         )
+
+
+def _said(count: int, one: str, many: str, what: str) -> str:
+    return f"{count:,} {one if count == 1 else many} {what}" if count else ""
 
 
 @dataclass(frozen=True)
