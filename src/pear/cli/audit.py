@@ -75,5 +75,9 @@ def command(
     if json is not None:
         write_text(report.to_json(), json)
     typer.echo(report.words())
-    for words in report.flagged:
-        typer.echo(f"  {words}")
+    for kind, found in report.findings.items():
+        typer.echo(f"{kind}, the largest first:")
+        for words in found:
+            typer.echo(f"  {words}")
+    for words in report.cautions:
+        typer.echo(f"Caution: {words}")

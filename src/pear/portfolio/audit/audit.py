@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.portfolio.audit.flips import flip, is_used
+from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.portfolio.audit.cells import Attribute
+from pear.portfolio.audit.compared import attributes_of, names_of
+from pear.portfolio.audit.family import Tests, judged, judged_flip
+from pear.portfolio.audit.flips import Flipped, flip, is_used
 from pear.portfolio.audit.groups import Cut, Grouping, groupings, make_cut
 from pear.portfolio.audit.plans import Plans
-from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
-from pear.portfolio.audit.statistics import (
-    amount_test,
-    estimate,
-    gained_or_lost_test,
-    holm,
-    paired_test,
-    share_test,
-)
-from pear.portfolio.conversations import Conversation, read_under
-from pear.portfolio.tables import open_table
+from pear.portfolio.audit.report import Report
+from pear.portfolio.audit.statistics import holm
+from pear.portfolio.audit.talks import Talks, read_talks
+from pear.portfolio.conversations import Conversation
 from pear.portfolio.worker import Model, Search, load_black_box
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Problem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,9 +43,10 @@ class AuditSettings:
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
             raise InvalidSetting(f"'level' must lie between 0 and 1 (got {self.level!r})")
-        for name in ("smallest", "most_flips"):
+        for name, option in (("smallest", "--smallest"), ("most_flips", "--flips")):
             if getattr(self, name) < 2:
-                raise InvalidSetting(f"'{name}' must be at least 2 (got {getattr(self, name)!r})")
+                value = getattr(self, name)
+                raise InvalidSetting(f"'{option}' ({name}) must be at least 2 (got {value!r})")
 
 
 def audit(
@@ -71,25 +63,32 @@ def audit(
 ) -> Report:
     """Compare groups; with a ``model``, also the same people with the attribute flipped.
 
-    ``people`` is the table the plans were made from, for attributes that are no features.
+    ``people`` is the table the plans were made from, for attributes that are no features; any
+    other table is refused.
     ``prior`` is the one plans were made under, where they were. With ``conversations`` too, the
     questions needed and the prior's fit.
     """
-    names = settings.by or tuple(f.name for f in problem.space.features if f.protected)
-    if not names:
-        raise InvalidSetting(
-            "the problem marks no feature as protected; mark some, or name them with --by"
-        )
+    names = names_of(problem, settings.by, settings.edges)
     rng = np.random.default_rng(settings.seed)
-    attributes = _attributes(problem, plans, names, people)
+    attributes = attributes_of(problem, plans, names, people)
     cuts = [make_cut(n, attributes[n], problem, settings.edges.get(n, ())) for n in names]
-    tests = _Tests(settings)
-    parts = [_of_plans(grouping, plans, tests, rng) for grouping in groupings(cuts, attributes)]
+    tests = Tests(settings.smallest, rng)
+    parts = [_of_plans(grouping, plans, tests) for grouping in groupings(cuts, attributes)]
+    talkers = 0
     if conversations:
-        said = _of_conversations(problem, cuts, conversations, prior, tests, rng)
-        parts = [_merged(part, said.get(part.name, {})) for part in parts]
-    flips, unused, why = _flips(problem, plans, cuts, model, prior, search, workers, tests, rng)
-    adjusted = holm([p for p, _ in tests.entries])
+        talks = read_talks(problem, plans, attributes, conversations, prior)
+        talkers = len(talks.people)
+        spoken = groupings(cuts, talks.people)
+        parts = [
+            _with_talks(part, grouping, talks, tests)
+            for part, grouping in zip(parts, spoken, strict=True)
+        ]
+    features = [cut for cut in cuts if cut.name in problem.space.names]
+    flips, unused, why = _flips(
+        problem, plans, features, model, prior, search, workers, settings.most_flips, rng
+    )
+    judged_twice = [tests.flip(flipped) for flipped in flips]
+    adjusted = holm(tests.entries)
     return Report(
         problem=problem.name,
         problem_fingerprint=problem.fingerprint,
@@ -99,144 +98,46 @@ def audit(
         level=settings.level,
         smallest=settings.smallest,
         tests=len(adjusted),
-        attributes=tuple(_judged(part, adjusted, settings.level) for part in parts),
-        flips=tuple(_judged_flip(entry, adjusted, settings.level) for entry in flips),
-        unused=unused,
+        attributes=tuple(judged(part, adjusted, settings.level) for part in parts),
+        flips=tuple(judged_flip(entry, adjusted, settings.level) for entry in judged_twice),
+        unused=tuple(unused),
         not_flipped=why,
         conversations=len(conversations),
+        talkers=talkers,
+        verdicts=plans.counts(),
+        undecided=int(plans.undecided.sum()),
+        bad=plans.bad,
+        most_flips=settings.most_flips,
+        no_features=tuple(cut.name for cut in cuts if cut not in features),
     )
 
 
-class _Tests:
-    """All tests of one report; a test's number waits in ``adjusted`` until all are known."""
-
-    def __init__(self, settings: AuditSettings) -> None:
-        self.settings = settings
-        self.entries: list[tuple[float, Any]] = []
-        self._known: dict[Any, int] = {}
-
-    def add(self, p: float, key: Any) -> float:
-        """The number of a test; the same comparison from the other side is the same test."""
-        if key not in self._known:
-            self._known[key] = len(self.entries)
-            self.entries.append((p, key))
-        return float(self._known[key])
-
-    def cell(
-        self, name: str, members: NDArray[np.bool_], values: Floats, measure: str, rng: Any
-    ) -> Cell:
-        """One measure of a group against everybody else; values NaN do not count."""
-        counted = ~np.isnan(values)
-        inside, outside = values[members & counted], values[~members & counted]
-        n, smallest = len(inside), self.settings.smallest
-        if n < smallest:
-            return Cell(n, too_small=True)
-        found = Cell(n, too_small=False, estimate=estimate(inside, rng))
-        if len(outside) < smallest:
-            return found
-        sides = frozenset([(members & counted).tobytes(), (~members & counted).tobytes()])
-        key = (measure, sides)
-        if key not in self._known:
-            share = measure in SHARES
-            p = share_test(inside > 0, outside > 0) if share else amount_test(inside, outside)
-            self.add(p, key)
-        number = self._known[key]
-        p = self.entries[number][0]
-        difference = float(inside.mean() - outside.mean())
-        return replace(found, difference=difference, p=p, adjusted=number)
-
-
-def _attributes(
-    problem: Problem, plans: Plans, names: Sequence[str], people: str | Path | None
-) -> pd.DataFrame:
-    frame = problem.space.frame(plans.states)
-    frame.index = pd.Index(plans.rows)
-    others = [name for name in names if name not in problem.space.names]
-    if not others:
-        return frame[list(names)]
-    if people is None:
-        raise InvalidSetting(
-            f"'{others[0]}' is no feature of the problem; give the table that has it with --people"
-        )
-    source = open_table(people)
-    absent = [name for name in others if name not in source.columns]
-    if absent:
-        raise InvalidData(
-            f"'{people}' has no column '{absent[0]}'; it has {', '.join(source.columns)}"
-        )
-    columns = pd.concat([chunk.frame[others] for chunk in source.chunks(10_000)])
-    lost = np.setdiff1d(plans.rows, columns.index.to_numpy())
-    if len(lost):
-        raise InvalidData(f"'{people}' has no row {lost[0]}; give the table that was planned for")
-    return frame.join(columns.reindex(plans.rows))[list(names)]
-
-
-def _of_plans(grouping: Grouping, plans: Plans, tests: _Tests, rng: Any) -> Attribute:
-    refused = plans.refused & (grouping.of >= 0)
+def _of_plans(grouping: Grouping, plans: Plans, tests: Tests) -> Attribute:
+    decided = plans.refused & ~plans.undecided
     measures = {
-        "plan": np.where(refused, plans.success.astype(float), np.nan),
-        "cost": np.where(refused & plans.success, plans.cost, np.nan),
-        "length": np.where(refused & plans.success, plans.length, np.nan),
+        "plan": np.where(decided, plans.success.astype(float), np.nan),
+        "cost": np.where(plans.refused & plans.success, plans.cost, np.nan),
+        "length": np.where(plans.refused & plans.success, plans.length, np.nan),
     }
     return Attribute(
         grouping.name,
         grouping.attributes,
-        _groups(grouping, measures, tests, rng),
+        tests.groups(grouping, measures, plans.undecided),
         int((plans.refused & (grouping.of < 0)).sum()),
     )
 
 
-def _groups(
-    grouping: Grouping, measures: Mapping[str, Floats], tests: _Tests, rng: Any
-) -> tuple[Group, ...]:
-    return tuple(
-        Group(
-            label,
-            {
-                measure: tests.cell(grouping.name, grouping.of == code, values, measure, rng)
-                for measure, values in measures.items()
-            },
-        )
-        for code, label in enumerate(grouping.labels)
+def _with_talks(part: Attribute, grouping: Grouping, talks: Talks, tests: Tests) -> Attribute:
+    """The groups with the questions and the prior's fit, where anybody's group is known."""
+    unheard = int((grouping.of < 0).sum())
+    if unheard == len(talks.people):
+        return replace(part, unheard=unheard)
+    said = tests.groups(grouping, talks.measures)
+    groups = tuple(
+        replace(group, cells={**group.cells, **more.cells})
+        for group, more in zip(part.groups, said, strict=True)
     )
-
-
-def _of_conversations(
-    problem: Problem,
-    cuts: Sequence[Cut],
-    conversations: Sequence[Conversation],
-    prior: GaussianMixturePrior | None,
-    tests: _Tests,
-    rng: Any,
-) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Questions answered and the prior's fit, by grouping and group."""
-    people = pd.DataFrame([dict(conversation.person) for conversation in conversations])
-    known = [cut for cut in cuts if cut.name in people.columns]
-    finished = np.array([c.finished for c in conversations], float)
-    asked = np.array([c.n_questions for c in conversations], float)
-    # Who gave up was asked less than needed: that is no advantage.
-    measures = {"finished": finished, "questions": np.where(finished > 0, asked, np.nan)}
-    if prior is not None:
-        measures["fit"] = np.array([_fit(c, prior, i) for i, c in enumerate(conversations)])
-    return {
-        grouping.name: {
-            group.label: group.cells for group in _groups(grouping, measures, tests, rng)
-        }
-        for grouping in groupings(known, people)
-    }
-
-
-def _fit(conversation: Conversation, prior: GaussianMixturePrior, number: int) -> float:
-    """Log-likelihood per choice above that of a guess; NaN where nothing was chosen."""
-    reading = read_under(conversation, prior, np.random.default_rng([17, number]))
-    if not len(reading.log_likelihoods):
-        return float("nan")
-    return float((reading.log_likelihoods - reading.chance).mean())
-
-
-def _merged(part: Attribute, said: Mapping[str, dict[str, Cell]]) -> Attribute:
-    groups = (replace(g, cells={**g.cells, **said.get(g.label, {})}) for g in part.groups)
-    return replace(part, groups=tuple(groups))
+    return replace(part, groups=groups, unheard=unheard)
 
 
 def _flips(
@@ -247,13 +148,15 @@ def _flips(
     prior: GaussianMixturePrior | None,
     search: Search,
     workers: int | None,
-    tests: _Tests,
-    rng: Any,
-) -> tuple[list[Flip], tuple[str, ...], str]:
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[list[Flipped], list[str], str]:
+    if not cuts:
+        return [], [], ""
     if model is None:
-        return [], (), "no model was given, so nobody's attribute could be flipped"
+        return [], [], "no model was given, so nobody's attribute could be flipped"
     if plans.weights is None:
-        return [], (), "the plans do not say under which weights they were made"
+        return [], [], "the plans do not say under which weights they were made"
     black_box = load_black_box(model, problem)
     if plans.model_fingerprint not in ("", black_box.fingerprint):
         raise FingerprintMismatch(
@@ -262,64 +165,16 @@ def _flips(
         )
     refused = np.flatnonzero(plans.refused)
     states, weights = plans.states[refused], [plans.weights[int(i)] for i in refused]
-    costs = np.where(plans.success[refused], plans.cost[refused], np.nan)
-    found: list[Flip] = []
+    limits = None if plans.limits is None else [plans.limits[int(i)] for i in refused]
+    costs = np.where(plans.success, plans.cost, np.where(plans.undecided, np.inf, np.nan))
+    found: list[Flipped] = []
     unused: list[str] = []
     for cut in cuts:
-        if cut.name not in problem.space.names:
-            continue
         if not is_used(problem, black_box, cut.name, states):
             unused.append(cut.name)
             continue
-        for flipped in flip(
-            problem, model, cut, states, weights, costs,
-            prior=prior, search=search, most=tests.settings.most_flips, rng=rng, workers=workers,
-        ):  # fmt: skip
-            found.append(_flip(flipped, tests, rng))
-    return found, tuple(unused), ""
-
-
-def _flip(flipped: Any, tests: _Tests, rng: Any) -> Flip:
-    n = len(flipped.difference)
-    entry = Flip(flipped.attribute, flipped.before, flipped.after, n, n < tests.settings.smallest)
-    if entry.too_small:
-        return entry
-    both = flipped.difference[~np.isnan(flipped.difference)]
-    entry = replace(
-        entry,
-        share_approved=float(flipped.approved.mean()),
-        share_plan_lost=float(flipped.lost.mean()),
-        share_plan_gained=float(flipped.gained.mean()),
-    )
-    plan_p = gained_or_lost_test(int(flipped.gained.sum()), int(flipped.lost.sum()))
-    number = tests.add(plan_p, ("flip", len(tests.entries)))
-    entry = replace(entry, plan_p=plan_p, plan_adjusted=number)
-    if len(both) < tests.settings.smallest:
-        return entry
-    p = paired_test(both)
-    number = tests.add(p, ("flip", len(tests.entries)))
-    return replace(entry, difference=estimate(both, rng), p=p, adjusted=number)
-
-
-def _judge(entry: Any, adjusted: Sequence[float], level: float) -> Any:
-    """The entry with its adjusted probability in place of its test's number."""
-    if entry.adjusted is None:
-        return entry
-    value = adjusted[int(entry.adjusted)]
-    return replace(entry, adjusted=value, flagged=value <= level)
-
-
-def _judged_flip(entry: Flip, adjusted: Sequence[float], level: float) -> Flip:
-    judged: Flip = _judge(entry, adjusted, level)
-    if judged.plan_adjusted is None:
-        return judged
-    value = adjusted[int(judged.plan_adjusted)]
-    return replace(judged, plan_adjusted=value, plan_flagged=value <= level)
-
-
-def _judged(part: Attribute, adjusted: Sequence[float], level: float) -> Attribute:
-    groups = (
-        replace(g, cells={m: _judge(cell, adjusted, level) for m, cell in g.cells.items()})
-        for g in part.groups
-    )
-    return replace(part, groups=tuple(groups))
+        found += flip(
+            problem, model, cut, states, weights, costs[refused], limits=limits,
+            prior=prior, search=search, most=most, rng=rng, workers=workers,
+        )  # fmt: skip
+    return found, unused, ""

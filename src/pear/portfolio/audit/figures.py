@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from pear.portfolio.audit.report import Cell
+from pear.portfolio.audit.cells import Cell
+from pear.portfolio.audit.findings import show
 
 ROW, LEFT, WIDTH, RIGHT, TOP = 26, 210, 360, 80, 22
 
@@ -69,12 +70,3 @@ def _words(label: str, cell: Cell, share: bool) -> str:
         return f"{label}: too small, {cell.n} people"
     e = cell.estimate
     return f"{label}: {show(e.mean, share)}, from {show(e.low, share)} to {show(e.high, share)}"
-
-
-def show(value: float, share: bool) -> str:
-    """A number of a figure: a share in percent, or an amount.
-
-    >>> show(0.515, True), show(123.456, False), show(1.234, False)
-    ('51.5%', '123', '1.23')
-    """
-    return f"{value:.1%}" if share else f"{value:.3g}"

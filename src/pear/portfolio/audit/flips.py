@@ -17,11 +17,14 @@ from pear.portfolio.audit.groups import Cut
 from pear.portfolio.draws import weights_from
 from pear.portfolio.worker import Model, Search, prepare, workplace
 from pear.preferences import GaussianMixturePrior
-from pear.problem import Problem
+from pear.problem import NO_LIMITS, Limits, Plan, Problem
 
 Floats = NDArray[np.float64]
 
 PROBES = 1_000
+
+Task = tuple[Floats, list[Floats], list[Limits]]
+"""States ``(n, d)``, with the weights ``(s, p)`` and the limits of each."""
 
 MOST_OTHER = 0.02
 """Share of plans that may come out otherwise when made again."""
@@ -32,7 +35,9 @@ class Flipped:
     """Some people of one group, flipped into another: shape ``(n,)`` each.
 
     ``difference`` of cost, NaN where there is no plan both ways; ``approved`` who need no plan
-    any more; ``lost`` who have none any more; ``gained`` who have one only now.
+    any more; ``lost`` who have none any more; ``gained`` who have one only now; ``undecided`` of
+    whom the search told neither, one way or the other. They are some ``of`` so many, and a number
+    became ``value``.
     """
 
     attribute: str
@@ -42,6 +47,9 @@ class Flipped:
     approved: NDArray[np.bool_]
     lost: NDArray[np.bool_]
     gained: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    of: int
+    value: float | None
 
 
 def is_used(problem: Problem, model: BlackBox, name: str, states: Floats) -> bool:
@@ -67,6 +75,7 @@ def flip(
     weights: Sequence[str],
     costs: Floats,
     *,
+    limits: Sequence[Limits] | None,
     prior: GaussianMixturePrior | None,
     search: Search,
     most: int,
@@ -75,14 +84,16 @@ def flip(
 ) -> list[Flipped]:
     """Refused people, at most ``most`` of each group, as members of each other group.
 
-    ``costs`` ``(n,)`` are of their own plans, NaN for none. Those are made again too: plans
-    made with another search would differ without anybody being flipped, and are refused.
+    ``costs`` ``(n,)`` are of their own plans, NaN for none and infinite where that is not
+    proved. Those are made again too: plans made with another search would differ without anybody
+    being flipped, and are refused.
     """
     column = problem.space.index(cut.name)
     feature = problem.space[cut.name]
     frame = problem.space.frame(states)
     codes = cut.codes(frame[cut.name])
-    tasks: list[tuple[Floats, list[Floats]]] = []
+    everyone = limits if limits is not None else [NO_LIMITS] * len(states)
+    tasks: list[Task] = []
     known: dict[str, Floats] = {}
     kept: list[tuple[int, int, NDArray[np.intp]]] = []
     for before in range(len(cut.labels)):
@@ -100,7 +111,8 @@ def flip(
             changed = states[members].copy()
             if after != before:
                 changed[:, column] = feature.code(_value(cut.values[after], feature))
-            tasks.append((changed, [known[weights[int(member)]] for member in members]))
+            own = [known[weights[int(member)]] for member in members]
+            tasks.append((changed, own, [everyone[int(member)] for member in members]))
             kept.append((before, after, members))
     results = run_tasks(
         _plan_costs,
@@ -115,13 +127,18 @@ def flip(
     }
     _check_same_search([(costs[members], found[b, a]) for b, a, members in kept if a == b])
     return [
-        _flipped(cut, before, after, found[before, before], found[before, after])
+        _flipped(cut, before, after, found[before, before], found[before, after], codes)
         for before, after, _ in kept
         if after != before
     ]
 
 
-def _flipped(cut: Cut, before: int, after: int, own: Floats, other: Floats) -> Flipped:
+def _flipped(
+    cut: Cut, before: int, after: int, own: Floats, other: Floats, codes: NDArray[np.intp]
+) -> Flipped:
+    undecided = np.isinf(own) | np.isinf(other)
+    value = None if cut.edges is None else cut.values[after]
+    own, other = (np.where(undecided, np.nan, costs) for costs in (own, other))
     return Flipped(
         cut.name,
         cut.labels[before],
@@ -130,6 +147,9 @@ def _flipped(cut: Cut, before: int, after: int, own: Floats, other: Floats) -> F
         approved=other == 0.0,
         lost=np.isnan(other) & ~np.isnan(own),
         gained=np.isnan(own) & ~np.isnan(other),
+        undecided=undecided,
+        of=int((codes == before).sum()),
+        value=value,
     )
 
 
@@ -152,12 +172,13 @@ def _value(value: Any, feature: Any) -> Any:
     return int(float(value)) if feature.kind == "integer" else value
 
 
-def _plan_costs(task: tuple[Floats, list[Floats]]) -> Floats:
-    """Costs ``(n,)`` of the plans of flipped people; 0 when approved, NaN without a plan.
+def _plan_costs(task: Task) -> Floats:
+    """Costs ``(n,)`` of the plans of flipped people; 0 when approved, NaN without a plan,
+    infinite where none was found and none is proved not to exist.
 
     Each has samples ``(s, p)`` of weights; those with equally many are searched together.
     """
-    states, weights = task
+    states, weights, limits = task
     planner, together = workplace().planner, workplace().together
     costs = np.full(len(states), np.nan)
     counts = np.array([len(own) for own in weights])
@@ -165,6 +186,14 @@ def _plan_costs(task: tuple[Floats, list[Floats]]) -> Floats:
         alike = np.flatnonzero(counts == count)
         for first in range(0, len(alike), together):
             here = alike[first : first + together]
-            plans = planner.plan_many(states[here], np.array([weights[i] for i in here]))
-            costs[here] = [plan.cost if plan.success else np.nan for plan in plans]
+            plans = planner.plan_many(
+                states[here], np.array([weights[i] for i in here]), [limits[i] for i in here]
+            )
+            costs[here] = [_cost(plan) for plan in plans]
     return costs
+
+
+def _cost(plan: Plan) -> float:
+    if plan.success:
+        return plan.cost
+    return np.nan if plan.certificate.verdict == "infeasible" else np.inf

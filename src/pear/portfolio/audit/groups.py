@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
 from pear.problem import Problem
+from pear.problem.checks import is_missing
 from pear.problem.feature import show_number
 
 BINS = 4
@@ -57,29 +58,41 @@ class Grouping:
 
 
 def make_cut(name: str, column: pd.Series, problem: Problem, edges: Sequence[float] = ()) -> Cut:
-    """Groups of one attribute, as these people have it."""
+    """Groups of one attribute, as these people have it; who has none is in no group."""
     known = name in problem.space.names
     feature = problem.space[name] if known else None
-    numbers = pd.to_numeric(column, errors="coerce")
-    is_number = feature.is_number if feature else bool(numbers.notna().all() and len(column))
-    is_number = is_number and (bool(edges) or numbers.nunique() > BINS + 2)
-    if not is_number:
-        present = {_text(value): value for value in column if not pd.isna(value)}
+    stated = column[[not is_missing(value) for value in column]]
+    numbers = pd.to_numeric(stated, errors="coerce").astype(float)
+    is_number = feature.is_number if feature else bool(len(stated) and numbers.notna().all())
+    if edges and not is_number:
+        raise InvalidSetting(
+            f"'{name}' is no number, so that it cannot be cut at {_listed(edges)}; leave out "
+            f"'--cut {name}=...'"
+        )
+    if not is_number or (not edges and numbers.nunique() <= BINS + 2):
+        present = {_text(value): value for value in stated}
         order = [c for c in feature.categories if c in present] if feature else []
         labels = tuple(order or sorted(present, key=_in_order))
         is_number = feature is not None and feature.is_number
         return Cut(name, labels, values=tuple(present[n] for n in labels) if is_number else labels)
-    places = list(edges) or np.quantile(numbers.dropna(), np.arange(1, BINS) / BINS).tolist()
-    if not edges and bool((numbers.dropna() % 1 == 0).all()):
+    places = list(edges) or np.quantile(numbers, np.arange(1, BINS) / BINS).tolist()
+    if not edges and bool((numbers % 1 == 0).all()):
         places = np.ceil(places).tolist()
     inside = sorted({float(place) for place in places if numbers.min() < place <= numbers.max()})
     if not inside:
-        raise InvalidSetting(f"'{name}' has no two groups of people to compare")
+        raise InvalidSetting(
+            f"'{name}' must be cut between {show_number(numbers.min())} and "
+            f"{show_number(numbers.max())}, where its people are (got {_listed(places)})"
+        )
     cut = Cut(name, _bin_labels(inside), tuple(inside))
     codes = cut.codes(numbers)
     members = [np.sort(numbers.to_numpy(float)[codes == code]) for code in range(len(cut.labels))]
     middles = tuple(float(own[len(own) // 2]) if len(own) else None for own in members)
     return Cut(name, cut.labels, cut.edges, middles)
+
+
+def _listed(places: Sequence[float]) -> str:
+    return ", ".join(show_number(place) for place in places)
 
 
 def groupings(cuts: Sequence[Cut], people: pd.DataFrame) -> list[Grouping]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from pear.portfolio.audit.figures import intervals, show
-from pear.portfolio.audit.report import MEASURES, SHARES, Attribute, Cell, Flip, Report, shown_p
+from pear.portfolio.audit.cells import MEASURES, SHARES, Attribute, Cell, Flip
+from pear.portfolio.audit.figures import intervals
+from pear.portfolio.audit.findings import flipped_words, show, shown_p
+from pear.portfolio.audit.report import Report
 
 STYLE = """
 :root { color-scheme: light; }
@@ -47,10 +49,11 @@ def page(report: Report) -> str:
 <p>{report.people:,} people, {report.refused:,} of them refused by the model. A difference is
 called found when it would arise by chance, in any of the {report.tests} tests of this report
 together, with a probability of at most {report.level:.0%} (Holm's correction; Fisher's exact test
-for shares, permutations for means; for the same people twice, the tests of McNemar and Wilcoxon).
-Bars are 95% bootstrap intervals. Groups of fewer than {report.smallest} people are too small to
+for shares; studentised permutations and Welch's test for means, the larger probability of both;
+for the same people twice, McNemar's test and random signs). Bars are 95% intervals: bootstrap for
+means, Wilson's for shares. Groups of fewer than {report.smallest} people are too small to
 judge: that is not the same as equal.</p>
-{sections}{_flips(report)}{_conversations(report)}
+{_cautions(report)}{_conversations(report)}{sections}{_flips(report)}
 <footer><p>Problem {escape(report.problem_fingerprint)}, model
 {escape(report.model_fingerprint or "not named")}. Costs are by the weights the plans were made
 with; cost and steps are over people who have a plan.</p></footer>
@@ -59,13 +62,28 @@ with; cost and steps are over people who have a plan.</p></footer>
 
 
 def _outcome(report: Report) -> str:
-    found = report.flagged
-    items = "".join(f"<li>{escape(words)}</li>" for words in found)
-    listed = f"<ul>{items}</ul>" if items else ""
+    listed = "".join(
+        f"<h3>{escape(kind)}, the largest first</h3><ul>{_items(found)}</ul>"
+        for kind, found in report.findings.items()
+    )
     return (
-        f'<div class="outcome{" found" if found else ""}" role="status">'
+        f'<div class="outcome{" found" if listed else ""}" role="status">'
         f"<p><strong>{escape(report.words())}</strong></p>{listed}</div>"
     )
+
+
+def _items(texts: list[str]) -> str:
+    return "".join(f"<li>{escape(words)}</li>" for words in texts)
+
+
+def _cautions(report: Report) -> str:
+    parts = []
+    if report.verdicts:
+        said = ", ".join(f"{count:,} {name}" for name, count in sorted(report.verdicts.items()))
+        parts.append(f"<p>What is proved of the refused: {escape(said)}.</p>")
+    if report.cautions:
+        parts.append(f"<h2>Caution</h2><ul>{_items(report.cautions)}</ul>")
+    return "".join(parts)
 
 
 def _attribute(attribute: Attribute) -> str:
@@ -73,6 +91,14 @@ def _attribute(attribute: Attribute) -> str:
     parts = [f"<h2>By {escape(attribute.name)}</h2>"]
     if attribute.ungrouped:
         parts.append(f"<p>{attribute.ungrouped:,} refused people belong to none of the groups.</p>")
+    undecided = [f"{g.label} {g.undecided:,}" for g in attribute.groups if g.undecided]
+    if undecided:
+        parts.append(f"<p>Neither a plan nor a proof of none: {escape('; '.join(undecided))}.</p>")
+    if attribute.unheard:
+        parts.append(
+            f"<p>Of {attribute.unheard:,} people in conversations the group is not known: neither "
+            "do the conversations tell it, nor is their id that of one person of the plans.</p>"
+        )
     for measure in measures:
         rows = [(group.label, group.cells[measure]) for group in attribute.groups]
         present = [(label, cell) for label, cell in rows if cell.n]
@@ -128,6 +154,11 @@ def _flips(report: Report) -> str:
     parts = ["<h2>The same people with another attribute</h2>"]
     if report.not_flipped:
         parts.append(f"<p>Not done: {escape(report.not_flipped)}.</p>")
+    for name in report.no_features:
+        parts.append(
+            f"<p><strong>{escape(name)}</strong> is no feature of the problem: the model does not "
+            "see it, so that there is nothing to flip.</p>"
+        )
     for name in report.unused:
         parts.append(
             f"<p>Neither the model nor the costs look at <strong>{escape(name)}</strong>: the same "
@@ -136,7 +167,7 @@ def _flips(report: Report) -> str:
     if report.flips:
         heads = ("people", "approved at once", "plan gained", "plan lost", "adjusted p",
                  "plan costs more by", "adjusted p")  # fmt: skip
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("people as", *heads))
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("who as whom", *heads))
         lines = "".join(_flip(entry) for entry in report.flips)
         caption = "Refused people, planned for again with one protected attribute changed"
         table = (
@@ -144,12 +175,28 @@ def _flips(report: Report) -> str:
             f"<tbody>{lines}</tbody></table>"
         )
         parts.append(_wide(table, caption))
+        parts.append(f"<p>{_caveats(report)}</p>")
     return f"<section>{''.join(parts)}</section>"
 
 
+def _caveats(report: Report) -> str:
+    text = (
+        "Only the refused are flipped: they can lose nothing by another decision, so a model that "
+        "uses an attribute erratically can look better for them both ways. At most "
+        f"{report.most_flips:,} people of a group are taken, at random. A number becomes that of "
+        "the other group's middle member, the same for all."
+    )
+    if undecided := sum(entry.undecided for entry in report.flips):
+        text += (
+            f" In {undecided:,} cases the search told neither a plan nor that there is none, one "
+            "way or the other: they are in none of these numbers."
+        )
+    return text
+
+
 def _flip(entry: Flip) -> str:
-    label = escape(f"{entry.attribute}: {entry.before} as {entry.after}")
-    name = f'<th scope="row">{label}</th><td>{entry.n:,}</td>'
+    some = f"{entry.n:,}" + (f" of {entry.of:,}" if entry.of > entry.n else "")
+    name = f'<th scope="row">{escape(flipped_words(entry))}</th><td>{some}</td>'
     shares = (entry.share_approved, entry.share_plan_gained, entry.share_plan_lost)
     if entry.too_small:
         return f'<tr>{name}<td colspan="6" class="small-group">too small to judge</td></tr>'
@@ -163,14 +210,21 @@ def _flip(entry: Flip) -> str:
 
 
 def _conversations(report: Report) -> str:
-    if report.conversations:
+    if not report.conversations:
         return (
-            f"<p>Questions and the prior's fit are over {report.conversations:,} conversations.</p>"
+            "<p>No conversations were given, so the questions needed and the fit of the prior by "
+            "group are not known.</p>"
         )
-    return (
-        "<h2>Questions and the prior</h2><p>No conversations were given, so the questions needed "
-        "and the fit of the prior by group are not known.</p>"
+    text = (
+        f"Questions and the prior's fit are over {report.conversations:,} conversations of "
+        f"{report.talkers:,} people; who talked more than once counts once."
     )
+    if all(attribute.unheard == report.talkers for attribute in report.attributes):
+        text += (
+            " Of none of them the group is known, so nothing is shown: the conversations do not "
+            "tell the attributes, and their ids are not those of the plans."
+        )
+    return f"<p>{text}</p>"
 
 
 def _probability(adjusted: float | None, flagged: bool) -> str:

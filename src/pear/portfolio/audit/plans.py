@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,20 +12,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord
+from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord, PearError
 from pear.portfolio.output import COLUMNS
-from pear.portfolio.tables import open_table
-from pear.problem import Problem
+from pear.portfolio.run import beside
+from pear.portfolio.tables import Source, open_table
+from pear.problem import Limits, Problem
 
-NEEDED = ("row", "decision", "success", "cost", "length", "start", "problem_fingerprint")
+NEEDED = (
+    "row", "decision", "verdict", "success", "cost", "length", "start", "problem_fingerprint",
+)  # fmt: skip
+OTHERS = ("id", "limits", "model_fingerprint")
 CHUNK = 10_000
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
 class Plans:
     """Plans of n people: ``rows`` ``(n,)``, ``refused``, ``success`` ``(n,)``, ``cost`` and
     ``length`` ``(n,)`` with NaN for none, ``states`` ``(n, d)``; ``weights`` as the plans state
-    them, or None."""
+    them, ``verdicts`` ``(n,)``, ``ids`` and ``limits``, or None. ``bad`` rows of people are not
+    among the plans."""
 
     rows: NDArray[np.int64]
     refused: NDArray[np.bool_]
@@ -35,9 +41,27 @@ class Plans:
     states: NDArray[np.float64]
     weights: Sequence[str] | None
     model_fingerprint: str
+    verdicts: NDArray[np.object_] | None = None
+    ids: Sequence[str] | None = None
+    limits: Sequence[Limits] | None = None
+    bad: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Refused people for whom neither a plan nor a proof that there is none was found."""
+        if self.verdicts is None:
+            return np.zeros(len(self), bool)
+        return np.asarray(self.refused & ~self.success & (self.verdicts != "infeasible"))
+
+    def counts(self) -> dict[str, int]:
+        """How many of the refused got each verdict."""
+        if self.verdicts is None:
+            return {}
+        names, counts = np.unique(self.verdicts[self.refused].astype(str), return_counts=True)
+        return {str(name): int(count) for name, count in zip(names, counts, strict=True)}
 
 
 def read_plans(path: str | Path, problem: Problem) -> Plans:
@@ -57,6 +81,8 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
         if chunk.broken:
             row, reason = next(iter(chunk.broken.items()))
             raise InvalidData(f"'{path}', row {row}: {reason}")
+        # Before anything else is read: features of another problem only confuse.
+        _check_problem(path, frame, problem)
         try:
             records = [json.loads(text) for text in frame["start"]]
             states.append(problem.space.encode(records))
@@ -67,35 +93,69 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
             raise InvalidData(
                 f"'{path}', about row {chunk.first}: the person cannot be read ({error})"
             ) from None
-        parts.append(frame[[n for n in (*NEEDED, "model_fingerprint") if n in frame]])
+        parts.append(frame[[n for n in (*NEEDED, *OTHERS) if n in frame]])
     if not parts:
         raise InvalidData(f"'{path}' holds no plans")
     table = pd.concat(parts)
-    _check_same(path, table, problem)
-    try:
-        return Plans(
-            rows=pd.to_numeric(table["row"]).to_numpy(np.int64),
-            refused=(table["decision"].astype(str) == "refused").to_numpy(bool),
-            success=table["success"].map(_truth).to_numpy(bool),
-            cost=_numbers(table["cost"]),
-            length=_numbers(table["length"]),
-            states=np.concatenate(states),
-            weights=weights or None,
-            model_fingerprint=str(table["model_fingerprint"].iloc[0])
-            if "model_fingerprint" in table
-            else "",
-        )
-    except (ValueError, TypeError) as error:
-        raise InvalidData(f"'{path}' cannot be read as plans: {error}") from None
+    _check_same(path, table)
+    rows = _numbers(path, table["row"])
+    if np.isnan(rows).any() or (rows % 1 != 0).any():
+        raise InvalidData(f"'{path}': 'row' must be the number of a row everywhere; it is not")
+    decisions = _words(path, table["decision"], {"approved": False, "refused": True})
+    success = _words(path, table["success"], TRUTHS, str.lower)
+    cost = _numbers(path, table["cost"])
+    if (lost := np.flatnonzero(success & np.isnan(cost))).size:
+        raise InvalidData(f"'{path}', row {rows[lost[0]]:.0f}: a plan without its cost; plan again")
+    return Plans(
+        rows=rows.astype(np.int64),
+        refused=decisions,
+        success=success,
+        cost=cost,
+        length=_numbers(path, table["length"]),
+        states=np.concatenate(states),
+        weights=weights or None,
+        model_fingerprint=str(table["model_fingerprint"].iloc[0])
+        if "model_fingerprint" in table
+        else "",
+        verdicts=table["verdict"].astype(str).to_numpy(object),
+        ids=["" if pd.isna(i) else str(i) for i in table["id"]] if "id" in table else None,
+        limits=_limits(path, table["limits"]) if "limits" in table else None,
+        bad=_bad_rows(source, rows),
+    )
 
 
-def _check_same(path: str | Path, table: pd.DataFrame, problem: Problem) -> None:
-    for fingerprint in table["problem_fingerprint"].unique():
+def _bad_rows(source: Source, rows: NDArray[np.float64]) -> int:
+    """Rows of people that are not among the plans: as the side file says, or the gaps."""
+    side = beside(source.path, ".bad.csv")
+    listed = sum(chunk.size for chunk in open_table(side).chunks(CHUNK)) if side.is_file() else 0
+    return max(listed, int(rows.max()) + 1 - len(rows))
+
+
+def _limits(path: str | Path, column: pd.Series) -> list[Limits]:
+    known: dict[str, Limits] = {}
+    texts = ["{}" if pd.isna(value) or value == "" else str(value) for value in column]
+    for row, text in zip(column.index, texts, strict=True):
+        if text not in known:
+            try:
+                known[text] = Limits.from_dict(json.loads(text))
+            except (PearError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise InvalidData(
+                    f"'{path}', row {row}: 'limits' cannot be read ({error}); give the plans as "
+                    "'pear plan' wrote them"
+                ) from None
+    return [known[text] for text in texts]
+
+
+def _check_problem(path: str | Path, frame: pd.DataFrame, problem: Problem) -> None:
+    for fingerprint in frame["problem_fingerprint"].unique():
         if fingerprint != problem.fingerprint:
             raise FingerprintMismatch(
                 f"the plans in '{path}' are of another problem (fingerprint {fingerprint}, "
                 f"this one is {problem.fingerprint}); plan again with 'pear plan'"
             )
+
+
+def _check_same(path: str | Path, table: pd.DataFrame) -> None:
     again = table["row"][table["row"].astype(str).duplicated()]
     if len(again):
         raise InvalidData(
@@ -108,9 +168,31 @@ def _check_same(path: str | Path, table: pd.DataFrame, problem: Problem) -> None
         )
 
 
-def _numbers(column: pd.Series) -> NDArray[np.float64]:
-    return np.asarray(pd.to_numeric(column.replace("", None)).to_numpy(float))
+def _numbers(path: str | Path, column: pd.Series) -> NDArray[np.float64]:
+    """A column of numbers, NaN where it is empty."""
+    stated = column.replace("", None)
+    numbers = pd.to_numeric(stated, errors="coerce").to_numpy(float)
+    wrong = np.flatnonzero(np.isnan(numbers) & stated.notna().to_numpy())
+    if len(wrong):
+        raise InvalidData(
+            f"'{path}', row {column.index[wrong[0]]}: '{column.name}' must be a number or empty "
+            f"(got {column.iloc[wrong[0]]!r})"
+        )
+    return np.asarray(numbers)
 
 
-def _truth(value: object) -> bool:
-    return str(value).strip().lower() in ("true", "1")
+def _words(
+    path: str | Path,
+    column: pd.Series,
+    known: Mapping[str, bool],
+    read: Callable[[str], str] = str,
+) -> NDArray[np.bool_]:
+    """A column of two words as truth values; any other word is refused."""
+    texts = [read(str(value).strip()) for value in column]
+    for row, text, value in zip(column.index, texts, column, strict=True):
+        if text not in known:
+            raise InvalidData(
+                f"'{path}', row {row}: '{column.name}' must be {' or '.join(list(known))} "
+                f"(got {value!r}); give the plans as 'pear plan' wrote them"
+            )
+    return np.array([known[text] for text in texts], bool)

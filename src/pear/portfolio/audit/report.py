@@ -3,87 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pear.portfolio.audit.statistics import Estimate
-
-MEASURES = {
-    "plan": "share of the refused with a plan",
-    "cost": "cost of the plan",
-    "length": "steps of the plan",
-    "finished": "share of conversations that ended with a plan accepted",
-    "questions": "questions answered until a plan was accepted",
-    "fit": "how much better than a guess the prior predicts an answer (log-likelihood per choice)",
-}
-"""Every measure, in words. The first three are over the refused (cost and steps over those with
-a plan), the others over conversations."""
-
-SHARES = ("plan", "finished")
-"""Measures that are shares of people."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One measure of one group.
-
-    ``p`` is of the difference between the group and everybody else, ``adjusted`` after Holm's
-    correction; both None where nothing was tested. ``too_small`` groups get no estimate: they
-    are never reported as equal.
-    """
-
-    n: int
-    too_small: bool
-    estimate: Estimate | None = None
-    difference: float | None = None
-    p: float | None = None
-    adjusted: float | None = None
-    flagged: bool = False
-
-
-@dataclass(frozen=True)
-class Group:
-    """One group: its name and its measures."""
-
-    label: str
-    cells: dict[str, Cell]
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """All groups by one attribute or by a pair of attributes."""
-
-    name: str
-    attributes: tuple[str, ...]
-    groups: tuple[Group, ...]
-    ungrouped: int
-
-
-@dataclass(frozen=True)
-class Flip:
-    """The same people of one group with the protected attribute of another.
-
-    ``share_approved`` of them would be approved as they are; ``share_plan_lost`` would have no
-    plan any more, ``share_plan_gained`` have one only then (``plan_p`` of the two);
-    ``difference`` is what their plan would cost more (less when negative), over those who have
-    one both ways, unless those are too few.
-    """
-
-    attribute: str
-    before: str
-    after: str
-    n: int
-    too_small: bool
-    share_approved: float | None = None
-    share_plan_lost: float | None = None
-    share_plan_gained: float | None = None
-    plan_p: float | None = None
-    plan_adjusted: float | None = None
-    plan_flagged: bool = False
-    difference: Estimate | None = None
-    p: float | None = None
-    adjusted: float | None = None
-    flagged: bool = False
+from pear.portfolio.audit.cells import Attribute, Flip
+from pear.portfolio.audit.findings import findings
 
 
 @dataclass(frozen=True)
@@ -105,39 +29,50 @@ class Report:
     not_flipped: str = ""
     """Why no attribute was flipped, if none was."""
     conversations: int = 0
+    talkers: int = 0
+    """People who had the conversations."""
+    verdicts: dict[str, int] = field(default_factory=dict)
+    """How many of the refused got each verdict."""
+    undecided: int = 0
+    bad: int = 0
+    most_flips: int = 0
+    no_features: tuple[str, ...] = ()
+    """Attributes that are no features: the model cannot see them, nobody can be flipped."""
+
+    @property
+    def findings(self) -> dict[str, list[str]]:
+        """Every difference found, in words: by single attributes, by pairs, and for the same
+        people; the largest first."""
+        return findings(self.attributes, self.flips)
 
     @property
     def flagged(self) -> list[str]:
-        """Every difference found, in words."""
-        found: dict[object, str] = {}
-        for attribute in self.attributes:
-            for group in attribute.groups:
-                for measure, cell in group.cells.items():
-                    if cell.flagged and cell.difference is not None:
-                        # Two groups that are each other's rest are one finding, told once.
-                        key = (attribute.name, measure, cell.p, round(abs(cell.difference), 9))
-                        found.setdefault(
-                            key,
-                            f"{attribute.name}: {group.label}, {MEASURES[measure]}: "
-                            f"{cell.difference:+.3g} against everybody else "
-                            f"(adjusted p = {shown_p(cell.adjusted)})",
-                        )
-        for flip in self.flips:
-            if flip.plan_flagged:
-                found["plan", flip.attribute, flip.before, flip.after] = (
-                    f"{flip.attribute}: for the same people, {flip.before} as {flip.after}, "
-                    f"{flip.share_plan_gained:.1%} would have a plan who have none, and "
-                    f"{flip.share_plan_lost:.1%} none who have one "
-                    f"(adjusted p = {shown_p(flip.plan_adjusted)})"
-                )
-            if flip.flagged and flip.difference is not None:
-                amount = flip.difference.mean
-                found[flip.attribute, flip.before, flip.after] = (
-                    f"{flip.attribute}: for the same people, {flip.before} as {flip.after}, the "
-                    f"plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} "
-                    f"(adjusted p = {shown_p(flip.adjusted)})"
-                )
-        return list(found.values())
+        """The same in one list."""
+        return [words for part in self.findings.values() for words in part]
+
+    @property
+    def cautions(self) -> list[str]:
+        """What the numbers leave open, in words."""
+        found = []
+        if self.undecided:
+            found.append(
+                f"For {self.undecided:,} of the {self.refused:,} refused people the search ended "
+                "at its limit (--max-rows of 'pear plan') with neither a plan nor a proof that "
+                "there is none. They count neither as having a plan nor as having none."
+            )
+        planned = sum(self.verdicts.values()) - self.undecided - self.verdicts.get("infeasible", 0)
+        unproved = planned - self.verdicts.get("optimal", 0)
+        if unproved:
+            found.append(
+                f"{unproved:,} of {planned:,} plans are not proved cheapest: they may cost more "
+                "than need be."
+            )
+        if self.bad:
+            found.append(
+                f"{self.bad:,} rows of people are not among the plans (those that could not be "
+                "used stand in the '.bad.csv' beside the plans) and count nowhere."
+            )
+        return found
 
     def words(self) -> str:
         """The outcome in a few sentences."""
@@ -154,19 +89,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {**asdict(self), "found": self.flagged, "words": self.words()}
+        return {**asdict(self), "found": self.flagged, "found_by": self.findings,
+                "cautions": self.cautions, "words": self.words()}  # fmt: skip
 
     def to_json(self) -> str:
         """The report as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def shown_p(p: float | None) -> str:
-    """A probability for people.
-
-    >>> shown_p(0.0312), shown_p(1e-9), shown_p(None)
-    ('0.031', 'below 0.001', 'not tested')
-    """
-    if p is None:
-        return "not tested"
-    return "below 0.001" if p < 0.001 else f"{p:.3f}"

@@ -7,10 +7,10 @@ people twice: random signs for the mean difference, McNemar's test for who has a
 a report form one family; Holm's correction keeps the probability of a single false alarm among all
 of them at the stated level.
 
-References: Holm (1979), A simple sequentially rejective multiple test procedure. Besag and Clifford
-(1991), Sequential Monte Carlo p-values. Janssen (1997), Studentized permutation tests for non-i.i.d.
-hypotheses and the generalized Behrens-Fisher problem. Wilson (1927), Probable inference, the law of
-succession, and statistical inference.
+References: Holm (1979), A simple sequentially rejective multiple test procedure. Besag and
+Clifford (1991), Sequential Monte Carlo p-values. Janssen (1997), Studentized permutation tests for
+non-i.i.d. hypotheses and the generalized Behrens-Fisher problem. Wilson (1927), Probable inference,
+the law of succession, and statistical inference.
 """
 
 from __future__ import annotations
