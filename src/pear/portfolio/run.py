@@ -83,7 +83,7 @@ class Summary:
 
     def _proved(self) -> str:
         counts = self.verdicts
-        proved = [_said(counts["optimal"], "plan is", "plans are", "the cheapest there is")]
+        proved = [_said(counts["optimal"], "plan is", "plans are each", "the cheapest there is")]
         proved += [_said(counts["infeasible"], "person has", "people have", "none")]
         open_ = [
             _said(self.bounded, "plan", "plans", "may not be the cheapest (bounded)"),
@@ -97,7 +97,7 @@ class Summary:
         return text + "A higher --max-rows tells more. " * any(open_)
 
     def _talks(self) -> str:
-        text = f" Of {self.conversations:,} conversations, "
+        text = f" Of {_said(self.conversations, 'conversation', 'conversations', 'given')}, "
         if self.nameless:
             text += f"{self.nameless:,} without 'id' do not say whose they are and are not used; "
         if self.said:
