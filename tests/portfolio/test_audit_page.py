@@ -85,7 +85,7 @@ def test_rows_that_could_not_be_used_are_told(cut_short):
     plans = read_plans(cut_short / "long.parquet", PROBLEM)
     assert plans.bad == 1
     report = audit(PROBLEM, plans)
-    assert any("1 rows of people are not among" in words for words in report.cautions)
+    assert any("1 row of people is not among" in words for words in report.cautions)
     assert "not among the plans" in page(report)
     # Without the side file, a gap in the numbers tells.
     frame = pd.read_parquet(cut_short / "long.parquet")

@@ -89,7 +89,6 @@ class Flip:
     plan_adjusted: float | None = None
     plan_flagged: bool = False
     difference: Estimate | None = None
-    size: float | None = None
     p: float | None = None
     adjusted: float | None = None
     flagged: bool = False

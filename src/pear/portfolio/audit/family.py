@@ -113,9 +113,7 @@ class Tests:
         if len(both) < self.smallest:
             return entry
         p = paired_test(both)
-        size = abs(float(both.mean())) / (float(both.std()) or 1.0)
-        middle = estimate(both, self.rng)
-        return replace(entry, difference=middle, size=size, p=p, adjusted=self.add(p))
+        return replace(entry, difference=estimate(both, self.rng), p=p, adjusted=self.add(p))
 
 
 def judged(part: Attribute, adjusted: Sequence[float], level: float) -> Attribute:

@@ -9,7 +9,10 @@ from pear.problem.feature import show_number
 
 SINGLE, PAIRS, SAME = "By one attribute", "By two attributes", "The same people, flipped"
 
-Ranked = dict[object, tuple[float, str]]
+Size = tuple[float, float]
+"""What findings of one kind are ranked by: shares of people with a plan before amounts."""
+
+Ranked = dict[object, tuple[Size, str]]
 
 
 def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str, list[str]]:
@@ -23,12 +26,12 @@ def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str
                     # Two groups that are each other's rest are one finding, told once.
                     key = (attribute.name, measure, cell.p, round(abs(cell.difference), 9))
                     words = _group(attribute, group, measure, cell)
-                    ranked.setdefault(key, (cell.size or 0.0, words))
+                    ranked.setdefault(key, ((0.0, cell.size or 0.0), words))
     for flip in flips:
         for number, found in enumerate(_flip(flip)):
             by_kind[SAME][flip.attribute, flip.before, flip.after, number] = found
     return {
-        kind: [words for _, words in sorted(ranked.values(), key=lambda one: -one[0])]
+        kind: [words for _, words in sorted(ranked.values(), key=lambda one: one[0], reverse=True)]
         for kind, ranked in by_kind.items()
         if ranked
     }
@@ -45,20 +48,20 @@ def _group(attribute: Attribute, group: Group, measure: str, cell: Cell) -> str:
     )
 
 
-def _flip(flip: Flip) -> list[tuple[float, str]]:
+def _flip(flip: Flip) -> list[tuple[Size, str]]:
     who = flipped_words(flip)
-    found = []
+    found: list[tuple[Size, str]] = []
     gained, lost = flip.share_plan_gained or 0.0, flip.share_plan_lost or 0.0
     if flip.plan_flagged:
         found.append((
-            abs(gained - lost),
+            (1.0, abs(gained - lost)),
             f"{who}: {gained:.1%} would have a plan who have none, and {lost:.1%} none who have "
             f"one (adjusted p = {shown_p(flip.plan_adjusted)})",
         ))  # fmt: skip
     if flip.flagged and flip.difference is not None:
         amount = flip.difference.mean
         found.append((
-            flip.size or 0.0,
+            (0.0, abs(amount)),
             f"{who}: the plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} on "
             f"average (adjusted p = {shown_p(flip.adjusted)})",
         ))  # fmt: skip

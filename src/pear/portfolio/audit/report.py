@@ -64,13 +64,14 @@ class Report:
         unproved = planned - self.verdicts.get("optimal", 0)
         if unproved:
             found.append(
-                f"{unproved:,} of {planned:,} plans are not proved cheapest: they may cost more "
-                "than need be."
+                f"{unproved:,} of {planned:,} plans {'is' if unproved == 1 else 'are'} not proved "
+                "cheapest, and may cost more than need be."
             )
         if self.bad:
             found.append(
-                f"{self.bad:,} rows of people are not among the plans (those that could not be "
-                "used stand in the '.bad.csv' beside the plans) and count nowhere."
+                f"{self.bad:,} row{' of people is' if self.bad == 1 else 's of people are'} not "
+                "among the plans (what could not be used stands in the '.bad.csv' beside the "
+                "plans): nothing here is about them."
             )
         return found
 
