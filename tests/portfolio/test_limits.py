@@ -163,5 +163,10 @@ def test_whole_number_ids_are_the_same_with_a_gap_among_them(tmp_path):
     given = Everyone(PRIOR.mean(), {"4": PRIOR.mean() * 2})
     summary = plan_portfolio(PROBLEM, black_box(), table, tmp_path / "plans.csv", given, workers=1)
     assert summary.said == 1
+    own = pd.DataFrame([PRIOR.mean()] * 6, columns=list(PROBLEM.weight_names))
+    own = write(own.assign(id=["1", "2", "", "4", "5", "6"]), tmp_path / "weights.csv")
+    assert (
+        plan_portfolio(PROBLEM, black_box(), table, tmp_path / "own.csv", own, workers=1).bad == 0
+    )
     plans = pd.read_csv(tmp_path / "plans.csv", dtype=str, keep_default_na=False)
     assert plans["id"].tolist() == ["1", "2", "", "4", "5", "6"]

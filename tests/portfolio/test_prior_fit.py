@@ -180,6 +180,16 @@ def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):
     assert learned_weights([found], default_prior(PROBLEM), 1)["person 7"].shape == (1, count)
 
 
+def test_names_with_odd_signs_and_the_number_of_a_line_are_nobody_elses(session, tmp_path):
+    said = session.to_dict()
+    texts = [json.dumps({**said, "id": name}, ensure_ascii=False) for name in ("a\u2028b", "3", "")]
+    (tmp_path / "talks.jsonl").write_text("\ufeff" + "\n".join(texts), encoding="utf-8")
+    found = read_conversations(tmp_path / "talks.jsonl", PROBLEM)
+    assert [(one.id, one.named) for one in found[:2]] == [("a\u2028b", True), ("3", True)]
+    assert found[2].id != "3"
+    assert not found[2].named
+
+
 def test_what_one_person_said_twice_counts_twice_and_the_nameless_teach_about_nobody(session):
     def read(name, **more):
         return conversation_from_dict({**session.to_dict(), **more}, PROBLEM, name)

@@ -62,7 +62,8 @@ class Conversation:
 def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]:
     """The conversations of a file; those about another problem are refused by line."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): a name may hold one of the other signs that it parts lines at.
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise InvalidData(f"there is no file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -72,7 +73,7 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
         if not line.strip():
             continue
         try:
-            found.append(conversation_from_dict(json.loads(line), problem, str(number)))
+            found.append(conversation_from_dict(json.loads(line), problem, f"line {number}"))
         except json.JSONDecodeError as error:
             raise InvalidData(
                 f"'{path}', line {number}: this is not JSON from character {error.pos + 1} on; "

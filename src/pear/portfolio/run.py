@@ -169,7 +169,7 @@ def plan_portfolio(
     given: Weights = (
         weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
     )
-    if isinstance(given, Everyone) and given.said and name is None:
+    if isinstance(given, Everyone) and given.personal and name is None:
         raise InvalidSetting(
             f"'{source.path}' has no column 'id' that would say which conversation is whose; "
             "name the column with --id"
@@ -245,7 +245,7 @@ def _run(
             order.append(piece.number)
             if piece.number not in journal.done:
                 sizes[piece.number] = piece.size
-                if isinstance(own, Everyone) and own.said:
+                if isinstance(own, Everyone) and own.personal:
                     own = own.only(ids_of(piece, problem, id_name))
                 yield piece, own
 

@@ -91,9 +91,9 @@ class Everyone:
         )
 
     @property
-    def said(self) -> frozenset[str]:
-        """Ids of those of whom something is known by what they said."""
-        return frozenset(self.learned) | frozenset(self.limits)
+    def personal(self) -> bool:
+        """Whether it says something of single people, by their ids."""
+        return bool(self.learned or self.limits)
 
     def check(self, problem: Problem) -> None:
         """Refuse weights of another length than the problem's, or that are no numbers."""
@@ -114,11 +114,11 @@ class Everyone:
 
     def only(self, ids: Iterable[str]) -> Everyone:
         """What a chunk of these people needs, so that no more is sent to its worker."""
-        here = set(ids)
+        here = list(ids)
         return replace(
             self,
-            learned={i: own for i, own in self.learned.items() if i in here},
-            limits={i: own for i, own in self.limits.items() if i in here},
+            learned={i: self.learned[i] for i in here if i in self.learned},
+            limits={i: self.limits[i] for i in here if i in self.limits},
         )
 
     def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
