@@ -183,11 +183,19 @@ def _differences(
     return found
 
 
+def _are(count: int) -> str:
+    """A number with its verb.
+
+    >>> _are(1), _are(12)
+    ('1 is', '12 are')
+    """
+    return f"{count} is" if count == 1 else f"{count} are"
+
+
 def _common_words(rows: pd.DataFrame, common: Common, first_column: str) -> str:
     each = "method" if first_column == "Method" else "line"
-    words = (
-        f"Of {rows['user'].nunique()} users, {len(common.strictly)} are solved by every {each} here"
-    )
+    solved = _are(len(common.strictly))
+    words = f"Of {rows['user'].nunique()} users, {solved} solved by every {each} here"
     if common.left_out:
         words += (
             f"; {len(common.users)} by every {each} that solves at least a fifth of them "
