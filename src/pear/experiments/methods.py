@@ -157,6 +157,11 @@ def exact_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
     return ExactPlanner(world.problem, world.black_box)
 
 
+def _repeating_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
+    longest = world.problem.max_length
+    return ExactPlanner(world.problem, world.black_box, max_changes_per_feature=longest)
+
+
 FARE_MEAN = Method(
     "fare",
     "FARE",
@@ -247,6 +252,13 @@ EXACT_TRUE = Method(
     "exact-true",
     "Exact, true weights",
     exact_planner,
+    weights="true",
+    reseeds="nothing (deterministic)",
+)
+EXACT_REPEATS = Method(
+    "exact-repeats",
+    "Exact, true weights, repeats",
+    _repeating_planner,
     weights="true",
     reseeds="nothing (deterministic)",
 )

@@ -10,7 +10,7 @@ from pear.errors import InvalidSetting
 COMPETITORS = ("fare", "cscf", "efare", "rl", "mcts", "face")
 PEAR = ("pear-nl", "pear-l")
 SLICES = ("pear-slices-nl", "pear-slices-l")
-EXACT = ("exact-mean", "pear-exact-nl", "pear-exact-l", "exact-true")
+EXACT = ("exact-mean", "pear-exact-nl", "pear-exact-l", "exact-true", "exact-repeats")
 LEARNED = ("fare", "efare", "rl", "pear-nl", "pear-l")
 """Methods that need a policy trained for the classifier at hand."""
 EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-nl", "xpear-exact-l")

@@ -28,6 +28,7 @@ METHODS = {
     "face": "pear.experiments.methods:FACE",
     "exact-mean": "pear.experiments.methods:EXACT_MEAN",
     "exact-true": "pear.experiments.methods:EXACT_TRUE",
+    "exact-repeats": "pear.experiments.methods:EXACT_REPEATS",
     "wfare-true": "pear.experiments.methods:WFARE_TRUE",
     "pear-nl": "pear.experiments.conversations:PEAR_NL",
     "pear-l": "pear.experiments.conversations:PEAR_L",

@@ -91,8 +91,8 @@ def with_spread(figure: Figure95, measure: str) -> str:
 
 
 def interval(figure: Figure95, measure: str) -> str:
-    """The 95% interval."""
-    if np.isnan(figure.mean):
+    """The 95% interval; none of a single user."""
+    if np.isnan(figure.mean) or figure.users < 2:
         return "-"
     digits = DIGITS.get(measure, 2)
     return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from pear.experiments import competitors
@@ -41,7 +42,11 @@ def report(material: Material) -> Report:
     points = binned(rows[~rows["method"].isin(ALIKE)])
     return Report(
         "Do users with a low score need longer plans, and get fewer?",
-        ("Users of all sets together, in fifths by the classifier's score; lengths count STOP.",),
+        (
+            "Users of all sets together, in fifths by the classifier's score; lengths count STOP. "
+            "Where more than a fifth of the users have the same score, fifths fall together, and "
+            "the empty ones are marked by a dash, as is the length where nobody got a plan.",
+        ),
         (_table(points),),
         (_picture(points),),
         data={"score_bins": points},
@@ -80,7 +85,7 @@ def _table(points: pd.DataFrame) -> Table:
                 dataset_label(str(dataset)),
                 find_method(str(name)).label,
                 *(
-                    f"{cells['validity'][b]:.2f} / {cells['length'][b] + STOP:.1f}"
+                    f"{cells['validity'][b]:.2f} / {_length(cells['length'][b])}"
                     if b in cells.index
                     else "-"
                     for b in range(BINS)
@@ -93,6 +98,10 @@ def _table(points: pd.DataFrame) -> Table:
         ("Data set", "Method", *(f"fifth {b + 1}" for b in range(BINS))),
         tuple(texts),
     )
+
+
+def _length(mean: float) -> str:
+    return "-" if np.isnan(mean) else f"{mean + STOP:.1f}"
 
 
 EXPERIMENT = Experiment("score-length", competitors.tasks, report)

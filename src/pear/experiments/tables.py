@@ -116,7 +116,8 @@ def result_tables(
                 measure: summed_up(line.rows, measure, 0.0 if measure == "validity" else STOP)
                 for measure in MEASURES
             }
-            shared = line.rows[line.rows["user"].isin(common.users)]
+            among = common.users if line.label not in common.left_out else frozenset[int]()
+            shared = line.rows[line.rows["user"].isin(among)]
             cells = {
                 measure: published_cell(
                     published_table,
@@ -195,11 +196,11 @@ def _are(count: int) -> str:
 def _common_words(rows: pd.DataFrame, common: Common, first_column: str) -> str:
     each = "method" if first_column == "Method" else "line"
     solved = _are(len(common.strictly))
-    words = f"Of {rows['user'].nunique()} users, {solved} solved by every {each} here"
+    words = f"Of {rows['user'].nunique()} users, {solved} solved by every {each} here in some run"
     if common.left_out:
         words += (
             f"; {len(common.users)} by every {each} that solves at least a fifth of them "
-            f"(without {'; '.join(common.left_out)}), and the shared costs are theirs"
+            f"(without {'; '.join(common.left_out)}), and the shared costs are over these"
         )
     return words + "."
 
@@ -228,7 +229,9 @@ def difference_table(differences: Sequence[Difference]) -> Table | None:
             "difference count. *Within our interval*: the paper's mean lies in our 95% interval "
             "over users, so which users were drawn may be all of it. Unless the profile is full, "
             "users are fewer than the paper's. Of classifiers and users, those of Adult's network, "
-            "set All, are the published ones; all others are ours.",
+            "set All, are the published ones; all others are ours, and what follows from that was "
+            "not tested (our GiveMeSomeCredit network is flat over many of its refused, see "
+            "Sources: its set Hard need not be as hard as the paper's).",
             "What we know of it. A cause is named only where a trial showed it. Trials were on "
             "the first 20 users of each set, in one run (PEAR, FARE, RL) or two, with the "
             "methods named in code style (`pear bench competitors --profile reduced --users 20 "
