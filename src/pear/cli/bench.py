@@ -66,7 +66,7 @@ def command(
     """
     from pear.errors import InvalidSetting
     from pear.experiments.profiles import find_profile
-    from pear.experiments.registry import DATASETS, METHODS, resolve
+    from pear.experiments.registry import METHODS, find_dataset, find_method
 
     names = NAMES if experiment == "all" else (experiment,)
     if not set(names) <= set(NAMES):
@@ -74,14 +74,19 @@ def command(
             f"'experiment' must be one of {', '.join(NAMES)} or all (got {experiment!r})"
         )
     taken = find_profile(profile)
-    wanted = _listed(methods) or taken.methods
+    wanted = tuple(dict.fromkeys(_listed(methods) or taken.methods))
+    for option, listed in (("without", _listed(without)), ("not-shallow", _listed(not_shallow))):
+        for name in listed or ():
+            if name not in (*wanted, *METHODS):
+                raise InvalidSetting(
+                    f"'--{option}' must name methods of this run (got {name!r}); it runs "
+                    f"{', '.join(wanted)}"
+                )
     kept = tuple(name for name in wanted if name not in (_listed(without) or ()))
-    for kind, listed, known in (
-        ("method", kept, METHODS),
-        ("data set", _listed(datasets) or (), DATASETS),
-    ):
-        for name in listed:
-            resolve(kind, name, known)
+    for name in kept:
+        find_method(name)
+    for name in _listed(datasets) or ():
+        find_dataset(name)
     taken = taken.changed(
         users=users,
         shallow_users=shallow_users,
@@ -92,8 +97,11 @@ def command(
         datasets=_listed(datasets),
         not_shallow=_listed(not_shallow),
     )
-    from pear.experiments.suite import run_suite
+    from pear.experiments.suite import check_methods, run_suite
 
+    if methods is not None:
+        check_methods(names, taken)
+    said: list[str] = []
     with _Bar() as bar:
         page = run_suite(
             names,
@@ -105,8 +113,9 @@ def command(
             follow=bar.follow,
             run=not report_only,
             note=note,
+            say=said.append,
         )
-    typer.echo(f"{page}: {taken.words()}")
+    typer.echo(f"{page}: {' '.join(said)}")
 
 
 def _listed(text: str | None) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,6 +14,11 @@ SLICES = ("pear-slices-nl", "pear-slices-l")
 EXACT = ("exact-mean", "pear-exact-nl", "pear-exact-l", "exact-true", "exact-repeats")
 LEARNED = ("fare", "efare", "rl", "pear-nl", "pear-l")
 """Methods that need a policy trained for the classifier at hand."""
+DRAWN = ("graphs", "actions")
+"""Experiments that show a problem, and no users."""
+SET_SIZE = 300
+"""Users of each set of the data sets of ours."""
+AT_LEAST_ONE = ("users", "shallow_users", "runs", "corruption_runs", "iterations", "chunk")
 EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-nl", "xpear-exact-l")
 
 
@@ -51,25 +57,49 @@ class Profile:
     not_shallow: tuple[str, ...] = ()
     shallow_users: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in AT_LEAST_ONE:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidSetting(
+                    f"'{name}' must be at least 1 (got {value}); leave it out for the profile's"
+                )
+
     def people(self, classifier: str = "network") -> int:
         """How many users of each set are taken for a classifier."""
         shallow = classifier in self.classifiers and self.shallow_users is not None
         return min(self.users, self.shallow_users or 0) if shallow else self.users
 
-    def words(self) -> str:
-        """Users and seeds in one sentence.
+    def words(self, experiments: Collection[str] = (), fewer: bool = False) -> str:
+        """Users and seeds of experiments (all of them, unless named) in one sentence.
+
+        ``fewer``: some set has fewer users than this.
 
         >>> PROFILES["smoke"].words()  # doctest: +ELLIPSIS
         'profile smoke: the first 2 users of each set, run seeds 0 to 1 (corruption: 0 to 0), ...'
         """
-        fewer = {self.people(name) for name in self.classifiers} - {self.users}
-        shallow = f" ({min(fewer)} with shallow classifiers)" if fewer else ""
+        run = set(experiments) - set(DRAWN)
+        if experiments and not run:
+            return f"profile {self.name}: no users and no runs, the problems alone"
+        least = min(self.people(name) for name in self.classifiers)
+        users, shallow = self.users, ""
+        if run == {"classifiers"}:
+            users = least
+        elif least < users and (not run or "classifiers" in run):
+            shallow = f" ({least} with shallow classifiers)"
+        seeds, corrupted = self._seeds(self.runs), self._seeds(self.corruption_runs)
+        if run == {"corruption"}:
+            seeds = corrupted
+        elif not run or "corruption" in run:
+            seeds += f" (corruption: {corrupted})"
+        where = "of each set, or all where it has fewer" if fewer else "of each set"
         return (
-            f"profile {self.name}: the first {self.users} users of each set{shallow}, run seeds "
-            f"{self.seed} to {self.seed + self.runs - 1} (corruption: "
-            f"{self.seed} to {self.seed + self.corruption_runs - 1}), "
+            f"profile {self.name}: the first {users} users {where}{shallow}, run seeds {seeds}, "
             f"{self.questions} questions"
         )
+
+    def _seeds(self, runs: int) -> str:
+        return f"{self.seed} to {self.seed + runs - 1}"
 
     def only(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Those of some methods that this profile runs, in their order."""

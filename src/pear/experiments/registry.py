@@ -2,15 +2,18 @@
 
 By its import path, ``package.module:object``, wherever a name of ours is taken. A data set
 is a function of (classifier, users) that returns a :class:`World`; a method is an object
-with the attributes of :class:`pear.experiments.methods.Method`.
+with ``label`` and ``solve``, and any other attribute of
+:class:`pear.experiments.methods.Method`.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Callable
 from typing import Any
 
-from pear.errors import InvalidSetting
+from pear.errors import InvalidSetting, PearError
 from pear.experiments.worlds import World
 
 DATASETS = {
@@ -84,21 +87,72 @@ def resolve(kind: str, name: str, known: dict[str, str]) -> Any:
         )
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # Importing it runs code of somebody else's.
         raise InvalidSetting(
-            f"the {kind} '{name}' cannot be imported: {error}; check the path, and that its "
-            "package is installed"
+            f"the {kind} '{name}' cannot be imported: {in_words(error)}; check the path, and that "
+            "its package is installed"
         ) from error
+
+
+def in_words(error: BaseException) -> str:
+    """An error in one line.
+
+    >>> in_words(KeyError("fare"))
+    "KeyError: 'fare'"
+    """
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
 def find_method(name: str) -> Any:
     """The method of a name or import path."""
-    return resolve("method", name, METHODS)
+    method = resolve("method", name, METHODS)
+    label = getattr(method, "label", None)
+    solves = callable(getattr(method, "solve", None))
+    if isinstance(method, type) or not solves or not isinstance(label, str):
+        kind = "class" if isinstance(method, type) else type(method).__name__
+        raise InvalidSetting(
+            f"the method '{name}' must be an object with a text 'label' and a function 'solve' of "
+            f"(world, assets, task) (got a {kind}); see pear.experiments.methods.Method"
+        )
+    return method
+
+
+def find_dataset(name: str) -> Callable[[str, str], Any]:
+    """The function of a data set's name or import path."""
+    function = resolve("data set", name, DATASETS)
+    try:
+        inspect.signature(function).bind("network", "all")
+    except (TypeError, ValueError) as error:
+        raise InvalidSetting(
+            f"the data set '{name}' must be a function of (classifier, users) that returns a World "
+            f"(got a {type(function).__name__}: {error}); see pear.experiments.worlds.World"
+        ) from error
+    found: Callable[[str, str], Any] = function
+    return found
 
 
 def build_world(dataset: str, classifier: str, users: str) -> World:
     """The world of a data set's name or import path."""
-    world: World = resolve("data set", dataset, DATASETS)(classifier, users)
+    function = find_dataset(dataset)
+    try:
+        world = function(classifier, users)
+    except PearError:
+        raise
+    except Exception as error:
+        raise InvalidSetting(
+            f"the data set '{dataset}' failed for the classifier '{classifier}' and the users "
+            f"'{users}' ({in_words(error)}); mend the function"
+        ) from error
+    if not isinstance(world, World):
+        raise InvalidSetting(
+            f"the data set '{dataset}' must return a World (got {world!r} that is a "
+            f"{type(world).__name__}); see pear.experiments.worlds.World"
+        )
+    if not len(world.states):
+        raise InvalidSetting(
+            f"the data set '{dataset}' has no users '{users}' for the classifier '{classifier}'; "
+            "its World needs at least one row in 'states'"
+        )
     return world
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pandas as pd
 
+from pear.errors import InvalidSetting
 from pear.experiments import (
     actions,
     classifiers,
@@ -25,9 +27,11 @@ from pear.experiments import (
 from pear.experiments.assets import policy_path
 from pear.experiments.effort import effort_table
 from pear.experiments.experiment import Experiment, Material, Report
-from pear.experiments.profiles import Profile
+from pear.experiments.profiles import DRAWN, SET_SIZE, Profile
+from pear.experiments.registry import DATASETS, METHODS, TRIALS
 from pear.experiments.render import Table
 from pear.experiments.runner import Finished, Follow, fit, run_experiments
+from pear.experiments.store import check_page
 from pear.experiments.tables import NOTE, difference_table
 from pear.experiments.tasks import Task
 
@@ -45,6 +49,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         actions.EXPERIMENT,
     )
 }
+ASKING = ("regret", "corruption")
+"""Experiments about methods that ask; others are there for comparison alone."""
 PACKAGES = ("pear-recourse", "numpy", "scipy", "scikit-learn", "torch", "pymoo")
 
 
@@ -59,19 +65,84 @@ def run_suite(
     follow: Follow | None = None,
     run: bool = True,
     note: str = "",
+    say: Callable[[str], None] | None = None,
 ) -> Path:
     """Run experiments and write everything about them; returns the page of results.
 
     With ``run=False`` the page is made of the rows that are there, and says what is missing.
-    ``note`` is printed at its top.
+    ``note`` is printed at its top; ``say`` is told the users and seeds taken. Experiments of
+    which the profile runs no method, or of which there are no rows to report on, are left out,
+    and named on the page.
     """
-    chosen = [EXPERIMENTS[name] for name in names]
+    check_users(profile)
+    if not run and not set(names) <= set(DRAWN) and not any((folder / "rows").glob("*.parquet")):
+        raise _no_rows(folder, names)
+    chosen = [EXPERIMENTS[name] for name in names if tasks_of(name, profile)]
     tasks = [task for experiment in chosen for task in experiment.tasks(profile)]
+    if document is not None or folder.is_dir():
+        check_page(document or folder / "results.md")
     finished = run_experiments(
         tasks, profile, folder, workers=workers, cluster=cluster, follow=follow, run=run
     )
+    chosen = [e for e in chosen if run or e.name in DRAWN or _has_rows(e, profile, finished)]
+    if not chosen:
+        raise _no_rows(folder, names)
     reports = {e.name: _report(e, profile, finished) for e in chosen}
+    if say is not None:
+        say(words_of(tuple(reports), profile, finished))
+    absent = [name for name in names if name not in reports]
+    if absent:
+        why = "methods" if run else "rows"
+        note += f"{note and ' '}Left out, for lack of {why}: {', '.join(absent)}."
     return write_results(reports, profile, finished, document, note)
+
+
+def tasks_of(name: str, profile: Profile) -> list[Task]:
+    """The tasks of an experiment; none without a method that asks, where it is about those."""
+    tasks = EXPERIMENTS[name].tasks(profile)
+    return tasks if name not in ASKING or any(task.k for task in tasks) else []
+
+
+def _has_rows(experiment: Experiment, profile: Profile, finished: Finished) -> bool:
+    fitted = (fit(task, finished.shared) for task in experiment.tasks(profile))
+    there = [task for task in fitted if task is not None and finished.store.has(task)]
+    return any(task.k or experiment.name not in ASKING for task in there)
+
+
+def _no_rows(folder: Path, names: Sequence[str]) -> InvalidSetting:
+    return InvalidSetting(
+        f"'{folder}' holds no rows of {', '.join(names)} to report on; give the folder of such a "
+        "run, or run it first, without --report-only"
+    )
+
+
+def check_users(profile: Profile) -> None:
+    """Refuse more users than the data sets have, where that is known beforehand."""
+    if profile.users > SET_SIZE and set(profile.datasets) <= set(DATASETS):
+        raise InvalidSetting(
+            f"'users' must be at most {SET_SIZE}, which is all that a set of "
+            f"{', '.join(profile.datasets)} has (got {profile.users})"
+        )
+
+
+def check_methods(names: Sequence[str], profile: Profile) -> None:
+    """Refuse methods that none of some experiments runs."""
+    run = {task.method for name in names for task in tasks_of(name, profile)}
+    left = [name for name in profile.methods if name not in run]
+    if not left:
+        return
+    every = replace(profile, methods=tuple(METHODS))
+    taken = {task.method: task.k > 0 for name in names for task in tasks_of(name, every)}
+    known = [name for name in METHODS if name in taken and name not in TRIALS]
+    others = ", those for trials and any of one's own" if set(taken) & set(TRIALS) else " alone"
+    if set(names) <= set(ASKING):
+        beside = [name for name in known if not taken[name]]
+        known = [name for name in known if taken[name]]
+        others = " alone, methods that ask" + (f", with {beside[0]} beside them" if beside else "")
+    raise InvalidSetting(
+        f"'methods' names '{left[0]}', which {', '.join(names)} does not run in profile "
+        f"{profile.name}; it takes {', '.join(known)}{others}"
+    )
 
 
 def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Report:
@@ -87,8 +158,8 @@ def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Rep
     return report
 
 
-def stamp_of(profile: Profile) -> str:
-    """What made a table or figure: profile, seeds, versions, date."""
+def stamp_of(words: str) -> str:
+    """What made a table or figure: profile and seeds in words, versions, date."""
     known = []
     for package in PACKAGES:
         try:
@@ -96,7 +167,15 @@ def stamp_of(profile: Profile) -> str:
         except PackageNotFoundError:
             continue
     today = datetime.now(UTC).date().isoformat()
-    return f"{profile.words()}; {', '.join(known)}; Python {platform.python_version()}; {today}"
+    return f"{words}; {', '.join(known)}; Python {platform.python_version()}; {today}"
+
+
+def words_of(names: Sequence[str], profile: Profile, finished: Finished) -> str:
+    """Users and seeds that experiments really took: no more users than their sets have."""
+    worlds = finished.shared.worlds.values()
+    most = max(len(world.states) for world in worlds)
+    fewer = any(len(w.states) < min(profile.people(w.classifier), most) for w in worlds)
+    return replace(profile, users=min(profile.users, most)).words(names, fewer)
 
 
 def write_results(
@@ -108,7 +187,7 @@ def write_results(
 ) -> Path:
     """Tables as Markdown and LaTeX, figures as SVG and PNG, and one page that shows them all."""
     folder = finished.store.folder
-    stamp = stamp_of(profile)
+    stamp = stamp_of(words_of(tuple(reports), profile, finished))
     tables = folder / "tables"
     tables.mkdir(exist_ok=True)
     page = document or folder / "results.md"
@@ -145,8 +224,11 @@ def _opening(
         f"{world.key} {min(profile.people(world.classifier), len(world.states))}"
         for world in finished.shared.worlds.values()
     )
-    done = sum(finished.store.has(task) for task in finished.tasks)
-    missing = len(finished.tasks) - done
+    done = [task for task in finished.tasks if finished.store.has(task)]
+    missing = len(finished.tasks) - len(done)
+    methods = ", ".join(dict.fromkeys(task.method for task in done)) or "none"
+    size = {len(world.states) for world in finished.shared.worlds.values()}
+    each = "each set of 300" if size == {SET_SIZE} else "each set"
     unfinished = (
         f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**\n\n"
         if missing
@@ -155,9 +237,8 @@ def _opening(
     return (
         f"# Results\n\n{unfinished}{note and f'About this run: {note}{chr(10) * 2}'}"
         f"Made by `pear bench` ({', '.join(reports)}); {stamp}.\n\n"
-        f"Methods run: {', '.join(profile.methods)}. Users: {people}. The users are the first of "
-        "each set of 300; run seeds as above. The paper's protocol is 300 users and 10 runs "
-        "(`--profile full`).\n\n"
+        f"Methods run: {methods}. Users: {people}. The users are the first of {each}; run seeds "
+        "as above. The paper's protocol is 300 users and 10 runs (`--profile full`).\n\n"
         "Published figures are those of De Toni, Viappiani, Teso, Lepri and Passerini, "
         "*Personalized Algorithmic Recourse with Preference Elicitation*. They count 1 for the "
         "final STOP action in costs and lengths; wherever ours stand beside them, 1 is added to "

@@ -6,16 +6,18 @@ A task is plain data; its rows depend on it and on the world alone, not on the w
 from __future__ import annotations
 
 import time
+import traceback
 import zlib
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pear.errors import InvalidSetting
-from pear.experiments.registry import find_method
+from pear.errors import InvalidSetting, PearError
+from pear.experiments.registry import find_method, in_words
 from pear.experiments.worlds import World, world_key
 
 Floats = NDArray[np.float64]
@@ -42,6 +44,9 @@ COLUMNS = {
 ``cost`` and ``length`` of the plan under the true weights (NaN without success; STOP never
 counted), ``rows`` asked of the classifier so far; the last two are what the method's planner
 does with the prior mean and with the true weights."""
+
+
+NEEDED = "every row needs user, questions, success, cost and length"
 
 
 @dataclass(frozen=True)
@@ -113,14 +118,39 @@ def run_task(task: Task) -> Outcome:
         for name in getattr(method, "assets", ())
     }
     started = time.perf_counter()
-    rows = method.solve(world, assets, task)
+    try:
+        rows = method.solve(world, assets, task)
+    except PearError as error:
+        error.args = (f"{error} (method '{task.method}', task {task.name})",)
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise InvalidSetting(
+            f"the method '{task.method}' failed in the task {task.name} ({in_words(error)}; "
+            f"{Path(place.filename).name}, line {place.lineno}); mend it, or leave it out, and "
+            "start again: rows of other tasks are kept"
+        ) from error
     seconds = time.perf_counter() - started
-    return Outcome(_table(task, world, rows), seconds)
+    try:
+        return Outcome(_table(task, world, rows), seconds)
+    except PearError:
+        raise
+    except Exception as error:
+        raise InvalidSetting(
+            f"the method '{task.method}' gave rows that cannot be read in the task {task.name} "
+            f"({in_words(error)}); 'solve' must return a list of dicts, {NEEDED}"
+        ) from error
 
 
 def _table(task: Task, world: World, rows: list[dict[str, Any]]) -> pd.DataFrame:
     known = asdict(task)
     users = np.array([row["user"] for row in rows], int)
+    if set(users.tolist()) != set(range(task.first, task.last)):
+        raise InvalidSetting(
+            f"the method '{task.method}' gave rows of other users than {task.first} to "
+            f"{task.last - 1} in the task {task.name}; each user from task.first to "
+            "task.last - 1 needs one"
+        )
     table = pd.DataFrame(rows).assign(
         score=world.scores[users],
         **{name: known[name] for name in COLUMNS if name in known and name != "questions"},
@@ -131,6 +161,6 @@ def _table(task: Task, world: World, rows: list[dict[str, Any]]) -> pd.DataFrame
     if table["success"].isna().any() or (table["success"] & table["cost"].isna()).any():
         raise InvalidSetting(
             f"the method '{task.method}' gave a row without 'success', or a success without "
-            "'cost'; every row needs user, questions, success, cost and length"
+            f"'cost'; {NEEDED}"
         )
     return table[list(COLUMNS)].astype(COLUMNS)
