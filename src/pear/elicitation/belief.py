@@ -124,21 +124,24 @@ def candidate_plans(
 ) -> tuple[list[list[Plan]], Any]:
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
-    An exact planner goes on from its survey of the state; the first survey may take its
-    whole budget, half of it for the mean weights, later ones ``pool_rows``; the best plan
-    known for the mean weights is always among the plans. With the mean, candidates are
-    generated anew for each of the k places, which is filled from its own (algorithm 2); a
-    planner without randomness then offers few, and the optima of the draws come last and
-    fill up.
+    An exact planner goes on from its survey of the state with ``pool_rows``; the best plan
+    known for the mean weights is always among the plans. The first survey may take the whole
+    budget: one half, and where that proves too little the other for the mean weights alone.
+    With the mean, candidates are generated anew for each of the k places, which is filled
+    from its own (algorithm 2); a planner without randomness then offers few, and the optima
+    of the draws come last and fill up.
     """
     if isinstance(planner, ExactPlanner) and settings.pool == "samples":
-        if survey is None:
-            planner = replace(planner, max_rows=max(planner.max_rows // 2, 2 * planner.longest))
-            _, survey = planner.surveyed_candidates(state, mean, 1, Survey(), limits)
-        else:
-            planner = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
         planned = np.vstack([mean, draws])
-        plans, survey = planner.surveyed_candidates(state, planned, len(planned), survey, limits)
+        later = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
+        if survey is not None:
+            plans, survey = later.surveyed_candidates(state, planned, len(planned), survey, limits)
+            return [plans], survey
+        half = replace(planner, max_rows=max(planner.max_rows // 2, 2 * planner.longest))
+        plans, survey = half.surveyed_candidates(state, planned, len(planned), Survey(), limits)
+        if not plans or any(plan.certificate.verdict != "optimal" for plan in plans):
+            _, survey = half.surveyed_candidates(state, mean, 1, survey, limits)
+            plans, survey = later.surveyed_candidates(state, planned, len(planned), survey, limits)
         return [plans], survey
 
     def generated(samples: Floats) -> list[Plan]:
