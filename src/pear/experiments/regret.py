@@ -132,7 +132,8 @@ def all_curves(rows: pd.DataFrame, material: Material) -> pd.DataFrame:
             theirs = published_curve(part, kind, int(k))
             theirs = theirs[theirs["questions"] <= material.profile.questions]
             parts.append(theirs.assign(dataset=dataset, label=f"Published PEAR, {kind}, k = {k}"))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["dataset"])
+    nothing = pd.DataFrame(columns=["dataset", "label"])
+    return pd.concat(parts, ignore_index=True) if parts else nothing
 
 
 def _table(dataset: str, curves: pd.DataFrame) -> Table:

@@ -78,15 +78,29 @@ class Conductor:
             return self._tasks[number] if self._starts[number] <= self.attempts else None
 
     def _conduct(self) -> None:
+        told: set[int] = set()
         try:
-            for row in _outcomes(self.workers):
-                self._outcomes.put((int(row["number"]), str(row["state"]), row["content"]))
+            self._tell(_outcomes(self.workers), told)
+            # Where workers are killed, a data set can end without the rows they were at.
+            for _ in range(self.attempts):
+                if absent := sorted(set(range(self._handed_in)) - told):
+                    self._tell(_outcomes(self.workers, absent), told)
+            for number in sorted(set(range(self._handed_in)) - told):
+                self._outcomes.put((number, "lost", b""))
         except Exception as error:
             self._outcomes.put((NO_TASK, "error", pickled_error(error)))
 
+    def _tell(self, rows: Iterator[dict[str, Any]], told: set[int]) -> None:
+        """Each outcome once, whatever Ray repeats."""
+        for row in rows:
+            number = int(row["number"])
+            if number not in told:
+                told.add(number)
+                self._outcomes.put((number, str(row["state"]), row["content"]))
 
-def _outcomes(workers: int) -> Iterator[dict[str, Any]]:
-    """The data set: numbers, as they become known, mapped by a pool of workers."""
+
+def _outcomes(workers: int, known: list[int] | None = None) -> Iterator[dict[str, Any]]:
+    """The data set: numbers, as they become known or those given, mapped by a pool of workers."""
     import ray
     import ray.data
 
@@ -99,9 +113,13 @@ def _outcomes(workers: int) -> Iterator[dict[str, Any]]:
     pool = ray.data.ActorPoolStrategy(
         size=workers, max_tasks_in_flight_per_actor=IN_FLIGHT_PER_WORKER
     )
-    numbers = ray.data.from_items([{"first": 0}]).map_batches(
-        _numbers, fn_args=(conductor,), batch_size=None, num_cpus=0
-    )
+    if known is not None:
+        rows = [{"number": number} for number in known]
+        numbers = ray.data.from_items(rows, override_num_blocks=len(rows))
+    else:
+        numbers = ray.data.from_items([{"first": 0}]).map_batches(
+            _numbers, fn_args=(conductor,), batch_size=None, num_cpus=0
+        )
     results = numbers.map(Worker, fn_constructor_args=(conductor,), compute=pool, num_cpus=1)
     yield from results.iter_rows()
 
