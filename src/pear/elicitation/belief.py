@@ -126,7 +126,8 @@ def candidate_plans(
 
     An exact planner goes on from its survey of the state with ``pool_rows``; the best plan
     known for the mean weights is always among the plans. The first survey may take the whole
-    budget: one half, and where that proves too little the other for the mean weights alone.
+    budget: a third, and where that proves too little a third for the mean weights alone, and
+    the last again for all.
     With the mean, candidates are generated anew for each of the k places, which is filled
     from its own (algorithm 2); a planner without randomness then offers few, and the optima
     of the draws come last and fill up.
@@ -137,11 +138,11 @@ def candidate_plans(
         if survey is not None:
             plans, survey = later.surveyed_candidates(state, planned, len(planned), survey, limits)
             return [plans], survey
-        half = replace(planner, max_rows=max(planner.max_rows // 2, 2 * planner.longest))
-        plans, survey = half.surveyed_candidates(state, planned, len(planned), Survey(), limits)
+        third = replace(planner, max_rows=max(planner.max_rows // 3, 2 * planner.longest))
+        plans, survey = third.surveyed_candidates(state, planned, len(planned), Survey(), limits)
         if not plans or any(plan.certificate.verdict != "optimal" for plan in plans):
-            _, survey = half.surveyed_candidates(state, mean, 1, survey, limits)
-            plans, survey = later.surveyed_candidates(state, planned, len(planned), survey, limits)
+            _, survey = third.surveyed_candidates(state, mean, 1, survey, limits)
+            plans, survey = third.surveyed_candidates(state, planned, len(planned), survey, limits)
         return [plans], survey
 
     def generated(samples: Floats) -> list[Plan]:

@@ -40,7 +40,7 @@ class Settings:
     choices: int = 2
     max_questions: int = 10
     max_rows: int = 200_000
-    question_rows: int = 50_000
+    question_rows: int = 22_000
     expiry_days: int = 30
     retention_days: int = 90
     sweep_seconds: float = 3600.0

@@ -28,6 +28,9 @@ from pear.planning.exact.shells import refill
 from pear.planning.exact.survey import Survey, changed_moves, moves_by_level
 from pear.planning.exact.tables import Tables
 
+FAR = 0.8
+"""A plan whose lower bound is below this share of its cost is far from proven."""
+
 SearchSteps = Generator[Floats, Floats, "list[Lane]"]
 
 FIRST_BATCH = 64
@@ -237,7 +240,7 @@ class Search:
             group = self.group(front)
             asked = int(self.ledger.asked[group])
             due = beam_is_due(front.beams, asked, self.max_rows) or (at_last and not front.beams)
-            scattering = front.beams == 1 and not at_last
+            scattering = front.beams == 1 and not at_last and _far(front)
             patient = front.beams or at_last or self.tables.max_changes > 1
             if due and patient and np.isfinite(front.worst):
                 yield from self._polish(front, [front.lanes[0].moves])
@@ -295,3 +298,8 @@ class Search:
                 seconds=time.monotonic() - self.clock.began,
             )
         )
+
+
+def _far(front: Front) -> bool:
+    """Whether some lane of a front may have a much cheaper plan than it knows."""
+    return any(front.lower_bound(lane) < FAR * lane.cost for lane in front.lanes)
