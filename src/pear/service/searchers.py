@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from pear.errors import PearError, WorkerFailed
 
-LEAN = 1
+LEAN = 6
 """How many more may wait at a conversation's own searcher before it goes to another."""
 
 START_SECONDS = 120.0
