@@ -31,4 +31,6 @@ def heading(page):
 
 
 def words(page):
+    """The steps shown, once the page has some: reading alone does not wait for a page to load."""
+    page.locator(".card .words").first.wait_for()
     return page.locator(".card .words").all_inner_texts()

@@ -215,8 +215,8 @@ def test_the_lender_makes_a_link_for_an_applicant(open_page, server):
     }.items():  # fmt: skip
         page.get_by_label(name, exact=True).select_option(value)
     for name, value in {
-        "Net monthly income": "1500", "Savings": "300", "Monthly payments on other debts": "300",
-        "Use of your card limit": "80", "Overdue payments": "2", "Loan amount": "12000",
+        "Net monthly income": "1850", "Savings": "900", "Monthly payments on other debts": "210",
+        "Use of your card limit": "55", "Overdue payments": "1", "Loan amount": "8000",
         "Loan term": "36",
     }.items():  # fmt: skip
         page.get_by_label(name, exact=True).fill(value)
