@@ -94,21 +94,12 @@ def trained_policy(world: World, kind: str, profile: Profile, report: Report) ->
 
     require("torch").set_num_threads(1)
     from pear.planning.learned import Policy
-    from pear.planning.learned.training import Trainer
 
     path, settings = policy_path(world, kind, profile)
     if path.is_file():
         return Policy.load(path, world.problem)
     report(f"training {kind} for {world.dataset} ({world.classifier}); kept in the cache")
-    trainer = Trainer(
-        world.problem,
-        world.black_box,
-        world.training,
-        partial(drawn, world.prior),
-        world.prior.mean(),
-        settings,
-        workers=core_count() if profile.iterations > 20 else 1,
-    )
+    trainer = trainer_of(world, settings, core_count() if profile.iterations > 20 else 1)
     policy = trainer.run()
     best = [line for line in trainer.history if line.best]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,6 +117,21 @@ def trained_policy(world: World, kind: str, profile: Profile, report: Report) ->
         )
     )
     return policy
+
+
+def trainer_of(world: World, settings: Any, workers: int) -> Any:
+    """Training for a world, with people of its training data and weights of its prior."""
+    from pear.planning.learned.training import Trainer
+
+    return Trainer(
+        world.problem,
+        world.black_box,
+        world.training,
+        partial(drawn, world.prior),
+        world.prior.mean(),
+        settings,
+        workers=workers,
+    )
 
 
 def taught_automaton(world: World, name: str, profile: Profile, report: Report) -> Any:

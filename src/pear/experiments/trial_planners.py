@@ -16,17 +16,15 @@ from sklearn.neighbors import NearestNeighbors
 
 from pear.elicitation import Session
 from pear.elicitation.belief import View
-from pear.optional import require
-from pear.planning.evolution import ON, EvolutionPlanner, FeasibleFront, Fitness
+from pear.planning.evolution import ON, EvolutionPlanner, Fitness
 from pear.planning.learned import FARE, WFARE
 from pear.planning.neighbours import NeighboursPlanner, Routes
 from pear.planning.sequences import NO_MOVE, Moves
 from pear.planning.tree import TreeSearch
 from pear.planning.tree.evaluation import Evaluation, Evaluator
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.people import Ask, People, SearchOutcome
-from pear.planning.tree.search import _Search
-from pear.planning.tree.search_planner import Met
+from pear.planning.tree.people import Ask, SearchOutcome
+from pear.planning.tree.search import LockstepSearch
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.features import States
 
@@ -79,16 +77,15 @@ def changes_once(problem: Problem, moves: Moves) -> NDArray[np.bool_]:
     return np.asarray(~((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1))
 
 
-class SeparateSearch(_Search):
+class SeparateSearch(LockstepSearch):
     """Takes the most visited function and the most visited argument, whether or not they go
     together; a pair that does not ends the search without a plan. With ``drawn`` both are
     drawn in proportion to their visits."""
 
     drawn = False
 
-    def advance(self, going: NDArray[np.bool_], root: Integers) -> NDArray[np.bool_]:
-        who = np.flatnonzero(going)
-        visits = self.trees.visits[who, root[who]].astype(float)
+    def choose(self, who: Integers, root: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        visits = self.trees.visits[who, root].astype(float)
         count = len(self.problem.actions.actions)
         function_of = np.append(self.problem.actions.action_of, count)
         functions = np.zeros((len(who), count + 1))
@@ -97,14 +94,7 @@ class SeparateSearch(_Search):
         if self.drawn:
             streams = [self.people.streams[person] for person in who]
             function, move = _draws(functions, streams), _draws(visits, streams)
-        child = self.trees.child[who, root[who], move]
-        moved = (visits.max(axis=1) > 0) & (function_of[move] == function) & (child >= 0)
-        root[who[moved]] = child[moved]
-        still = np.zeros(len(going), bool)
-        arrived = who[moved]
-        more = self.trees.legal[arrived, root[arrived]].any(axis=1)
-        still[arrived] = more & ~self.settled(arrived, root[arrived])
-        return still
+        return move, (visits.max(axis=1) > 0) & (function_of[move] == function)
 
 
 class DrawnSearch(SeparateSearch):
@@ -125,23 +115,14 @@ def _draws(counts: Floats, streams: list[np.random.Generator]) -> Integers:
 class SeparateFARE(FARE):
     """FARE whose path is chosen by :class:`SeparateSearch`."""
 
-    def meet(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: tuple[np.random.Generator, ...],
-        max_rows: int | None,
-        ask: Ask,
-    ) -> Met:
-        mean = np.asarray(self.policy.mean_weights)
-        weights = np.broadcast_to(mean, (len(states), 1, len(mean)))
-        return _met(self, SeparateSearch, states, weights, limits, streams, max_rows, ask)
+    searching = SeparateSearch
 
 
 class NoisePrior(FARE):
     """The published MCTS: FARE's network judges new nodes, the prior is noise, the path is
     chosen by :class:`DrawnSearch`."""
+
+    searching = DrawnSearch
 
     def __init__(self, *args: Any, noise: np.random.Generator, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -149,19 +130,6 @@ class NoisePrior(FARE):
 
     def evaluator(self) -> Evaluator:
         return Noisy(super().evaluator(), self.problem, self.noise)
-
-    def meet(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: tuple[np.random.Generator, ...],
-        max_rows: int | None,
-        ask: Ask,
-    ) -> Met:
-        mean = np.asarray(self.policy.mean_weights)
-        weights = np.broadcast_to(mean, (len(states), 1, len(mean)))
-        return _met(self, DrawnSearch, states, weights, limits, streams, max_rows, ask)
 
 
 @dataclass(frozen=True)
@@ -196,32 +164,7 @@ class Noisy:
 class DrawnTreeSearch(TreeSearch):
     """MCTS whose path is chosen by :class:`DrawnSearch`."""
 
-    def meet(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: tuple[np.random.Generator, ...],
-        max_rows: int | None,
-        ask: Ask,
-    ) -> Met:
-        return _met(self, DrawnSearch, states, weights, limits, streams, max_rows, ask)
-
-
-def _met(
-    planner: Any,
-    kind: type[SeparateSearch],
-    states: States,
-    weights: Floats,
-    limits: Limits,
-    streams: tuple[np.random.Generator, ...],
-    max_rows: int | None,
-    ask: Ask,
-) -> Met:
-    people = People(states, weights, np.full(len(states), np.nan), limits, streams)
-    evaluator, effort = planner.evaluator(), planner.effort(max_rows)
-    outcome = kind(planner.problem, ask, people, planner.rules(), evaluator, effort, None).run()
-    return Met(outcome.path, outcome.rows, outcome.scores)
+    searching = DrawnSearch
 
 
 class CutNeighbours(NeighboursPlanner):
@@ -262,6 +205,10 @@ class StopEvolution(EvolutionPlanner):
     """CSCF where STOP is one more action, a candidate counts only if STOP is on and comes
     last, and all failures are equally bad."""
 
+    @property
+    def n_keys(self) -> int:
+        return super().n_keys + 2
+
     def decode(self, keys: Floats, limits: Limits = NO_LIMITS) -> Moves:
         orders, picks = np.split(keys, 2, axis=1)
         moves = super().decode(np.concatenate([orders[:, :-1], picks[:, :-1]], axis=1), limits)
@@ -276,20 +223,3 @@ class StopEvolution(EvolutionPlanner):
         worth = super().fitness(starts, moves, weights, limits)
         failed = np.where(worth.feasible, 0.0, 100.0)
         return Fitness(worth.objectives, np.column_stack([failed, np.zeros(len(failed))]))
-
-    def _algorithm(self, seed: int) -> Any:
-        brkga = require("pymoo.algorithms.soo.nonconvex.brkga").BRKGA
-        keys = 2 * (len(self.problem.actions.actions) + 1)
-        problem = require("pymoo.core.problem").Problem(
-            n_var=keys, n_obj=2, n_ieq_constr=2, xl=0.0, xu=1.0
-        )
-        offspring = round(self.children * self.population)
-        algorithm = brkga(
-            n_elites=0,
-            n_offsprings=offspring,
-            n_mutants=self.population - offspring,
-            bias=self.bias,
-            survival=FeasibleFront(fallback=max(2, self.population - offspring)),
-        )
-        algorithm.setup(problem, seed=seed, termination=("n_gen", self.generations), verbose=False)
-        return algorithm

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from pear.elicitation import Session
-from pear.experiments.assets import drawn
+from pear.experiments.assets import trainer_of
 from pear.experiments.conversations import PEAR_L, PEAR_NL, Conversations
 from pear.experiments.methods import CSCF, FACE, FARE_MEAN, MCTS, RL, Build, Method
 from pear.experiments.tasks import Task
@@ -111,7 +111,7 @@ _brief: dict[tuple[str, int], Any] = {}
 
 def _brief_policy(world: World, task: Task) -> Any:
     """A policy of FARE trained as long, and as small, as the published one; anew for each run."""
-    from pear.planning.learned.training import Trainer, TrainingSettings
+    from pear.planning.learned.training import TrainingSettings
 
     key = (world.black_box.fingerprint, task.run)
     if key not in _brief:
@@ -128,15 +128,7 @@ def _brief_policy(world: World, task: Task) -> Any:
             validation_people=10,
             seed=task.run,
         )
-        _brief[key] = Trainer(
-            world.problem,
-            world.black_box,
-            world.training,
-            partial(drawn, world.prior),
-            world.prior.mean(),
-            settings,
-            workers=1,
-        ).run()
+        _brief[key] = trainer_of(world, settings, workers=1).run()
     return _brief[key]
 
 

@@ -238,10 +238,15 @@ class EvolutionPlanner:
                 algorithm.tell(infills=batch)
         return [self._valid(algorithm, limits) for algorithm in algorithms]
 
+    @property
+    def n_keys(self) -> int:
+        """Keys of a candidate: two for each function."""
+        return 2 * len(self.problem.actions.actions)
+
     def _algorithm(self, seed: int) -> Any:
         brkga = require("pymoo.algorithms.soo.nonconvex.brkga").BRKGA
         problem = require("pymoo.core.problem").Problem(
-            n_var=2 * len(self.problem.actions.actions), n_obj=2, n_ieq_constr=2, xl=0.0, xu=1.0
+            n_var=self.n_keys, n_obj=2, n_ieq_constr=2, xl=0.0, xu=1.0
         )
         offspring = round(self.children * self.population)
         algorithm = brkga(

@@ -19,7 +19,6 @@ from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import plans_under
 from pear.planning.tree.people import Ask, People
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
-from pear.planning.tree.search import search
 from pear.planning.tree.search_planner import Met, Returns, SearchPlanner
 from pear.problem import Limits
 from pear.problem.features import States
@@ -152,7 +151,7 @@ class WFARE(PolicyPlanner):
         charged = np.array([reference.rows for reference in references])
         people = People(states, weights, costs, limits, streams, scores)
         effort = self.effort(None if max_rows is None else max_rows - charged)
-        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        outcome = self.search(people, ask, effort)
         found = FoundPlans.joined([self.kept(outcome), known])
         return Met(found, charged + outcome.rows, scores)
 
@@ -199,7 +198,7 @@ class WFARE(PolicyPlanner):
         )
         people = People(states, mean, np.full(len(states), np.nan), limits)
         effort = self.effort(max_rows)
-        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        outcome = self.search(people, ask, effort)
         references = []
         for person in range(len(states)):
             mine = outcome.found.where(outcome.found.person == person)

@@ -31,10 +31,10 @@ def search(
     noise: Noise | None = None,
 ) -> SearchOutcome:
     """Search everybody's tree in lockstep, ``effort.simulations`` per real step."""
-    return _Search(problem, ask, people, rules, evaluator, effort, noise).run()
+    return LockstepSearch(problem, ask, people, rules, evaluator, effort, noise).run()
 
 
-class _Search:
+class LockstepSearch:
     """The state of one call of :func:`search`."""
 
     def __init__(
@@ -45,7 +45,7 @@ class _Search:
         rules: Rules,
         evaluator: Evaluator,
         effort: Effort,
-        noise: Noise | None,
+        noise: Noise | None = None,
     ) -> None:
         self.problem, self.ask, self.people, self.rules = problem, ask, people, rules
         self.evaluator, self.effort, self.noise = evaluator, effort, noise
@@ -250,19 +250,25 @@ class _Search:
         self.trees.totals[at] += value[row]
 
     def advance(self, going: NDArray[np.bool_], root: Integers) -> NDArray[np.bool_]:
-        """Take everybody's most visited move (then higher value, then smaller number)."""
+        """Take everybody's chosen move; who has none, or nothing behind it, is done."""
         who = np.flatnonzero(going)
-        visits, totals = self.trees.visits[who, root[who]], self.trees.totals[who, root[who]]
-        most = (visits == visits.max(axis=1, keepdims=True)) & (visits > 0)
-        chosen = np.where(most, totals / np.maximum(visits, 1), -np.inf).argmax(axis=1)
+        chosen, possible = self.choose(who, root[who])
         child = self.trees.child[who, root[who], chosen]
-        moved = most.any(axis=1) & (child >= 0)
+        moved = possible & (child >= 0)
         root[who[moved]] = child[moved]
         still = np.zeros(len(going), bool)
         arrived = who[moved]
         more = self.trees.legal[arrived, root[arrived]].any(axis=1)
         still[arrived] = more & ~self.settled(arrived, root[arrived])
         return still
+
+    def choose(self, who: Integers, root: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        """The most visited move of each (then higher value, then smaller number), and who has
+        one."""
+        visits, totals = self.trees.visits[who, root], self.trees.totals[who, root]
+        most = (visits == visits.max(axis=1, keepdims=True)) & (visits > 0)
+        chosen = np.where(most, totals / np.maximum(visits, 1), -np.inf).argmax(axis=1)
+        return chosen, most.any(axis=1)
 
     def all_found(self) -> FoundPlans:
         """Every favourable node as a plan, and the successful playouts."""

@@ -22,7 +22,7 @@ from pear.planning.tree.move_costs import as_samples, plans_under
 from pear.planning.tree.people import Ask, Effort, People, SearchOutcome
 from pear.planning.tree.plans import heuristic_plan
 from pear.planning.tree.rules import Rules
-from pear.planning.tree.search import search
+from pear.planning.tree.search import LockstepSearch
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.features import States
 
@@ -53,6 +53,8 @@ class SearchPlanner:
     """
 
     method = "search"
+    searching: type[LockstepSearch] = LockstepSearch
+    """How a search goes on from step to step."""
 
     def __init__(
         self,
@@ -175,8 +177,13 @@ class SearchPlanner:
         nothing = np.full(len(states), np.nan)
         people = People(states, weights, nothing, limits, streams)
         effort = self.effort(max_rows)
-        outcome = search(self.problem, ask, people, self.rules(), self.evaluator(), effort)
+        outcome = self.search(people, ask, effort)
         return Met(self.kept(outcome), outcome.rows, outcome.scores)
+
+    def search(self, people: People, ask: Ask, effort: Effort) -> SearchOutcome:
+        """One search of everybody's tree, with this planner's rules and prior."""
+        rules, evaluator = self.rules(), self.evaluator()
+        return self.searching(self.problem, ask, people, rules, evaluator, effort).run()
 
     def effort(self, max_rows: int | NDArray[np.int64] | None) -> Effort:
         """What one search may do."""
