@@ -30,6 +30,8 @@ from pear.datasets.published import (
 )
 from pear.elicitation import Session, Settings, SimulatedPerson, regret_table, simulate
 from pear.elicitation.simulation import question_of
+from pear.experiments.published import STOP
+from pear.experiments.regret import published_regrets
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior, Logistic, Noiseless, ResponseModel
 
@@ -179,21 +181,9 @@ def latency(
     return figures
 
 
-def normalised(asked: pd.DataFrame, published: pd.DataFrame) -> pd.Series:
-    """The paper's normalised regret of its own system: between its plans for the mean weights
-    (no question) and for the true ones, over users with room between the two."""
-    truth = published[published["response"] == "GT"].set_index("user")["cost"]
-    costs = asked.pivot(index="user", columns="questions", values="cost")
-    truth = truth.reindex(costs.index)
-    room = costs[0] - truth
-    return costs.sub(truth, axis=0).div(room, axis=0)[room > 1e-6].mean()
-
-
 def print_published(curves: dict[str, pd.DataFrame]) -> None:
     """Our curve beside the published system's, user costs without the STOP action."""
     published = published_outcomes()
-    published = published[published["success_rate"] > 0]
-    published = published.assign(cost=published["mean_cost_of_successes"] - 1.0)
     print("\nmean cost after each number of questions, published system beside ours")
     for study, response, k in (
         ("k2_noiseless", "NL", 2),
@@ -201,14 +191,14 @@ def print_published(curves: dict[str, pd.DataFrame]) -> None:
         ("k2_logistic", "L", 2),
         ("k4_logistic", "L", 4),
     ):
-        theirs = published[(published["response"] == response) & (published["k"] == k)]
+        costs, regrets = published_regrets(published, response, k)
         ours = curves[study]
         table = pd.DataFrame(
             {
-                "published": theirs.groupby("questions")["cost"].mean(),
+                "published": costs.mean() - STOP,
                 "ours": ours["cost"],
                 "optimum": ours["optimum"],
-                "published normalised regret": normalised(theirs, published),
+                "published normalised regret": regrets.mean(),
                 "our normalised regret": ours["normalised_regret"],
             }
         )

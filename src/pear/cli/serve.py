@@ -155,15 +155,9 @@ def _demo_database() -> str:
 
 def _export_answers(address: str, problem: Path | None, output: Path) -> None:
     from pear.service.answers import existing_database, write_answers
+    from pear.service.sources import stated_problem
 
-    if problem is None:
-        from pear.datasets.loan_book import loan_book_problem
-
-        stated = loan_book_problem()
-    else:
-        from pear.problem.files import read_problem
-
-        stated = read_problem(problem)
+    stated = stated_problem(problem)
     database = existing_database(address)
     database.upgrade()
     count = write_answers(database, stated, output)

@@ -75,16 +75,23 @@ def curve(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def published_regrets(
+    outcomes: pd.DataFrame, response: str, k: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Costs of the published system by user and number of questions, and its normalised regret:
+    between its own plans for the prior mean and for the true weights, of users with room."""
+    truth = outcomes[outcomes["response"] == "GT"].set_index("user")["mean_cost_of_successes"]
+    asked = outcomes[(outcomes["response"] == response) & (outcomes["k"] == k)]
+    wide = asked.pivot(index="user", columns="questions", values="mean_cost_of_successes")
+    truth = truth.reindex(wide.index)
+    room = wide[0] - truth
+    return wide, wide.sub(truth, axis=0).div(room, axis=0)[room > ROOM]
+
+
 def published_curve(rows: pd.DataFrame, response: str, k: int) -> pd.DataFrame:
     """The published system's curve for the same users, from its own outcomes."""
     outcomes = published_outcomes()
-    users = set(rows["user"].tolist())
-    known = outcomes[outcomes["user"].isin(users)]
-    truth = known[known["response"] == "GT"].set_index("user")["mean_cost_of_successes"]
-    asked = known[(known["response"] == response) & (known["k"] == k)]
-    wide = asked.pivot(index="user", columns="questions", values="mean_cost_of_successes")
-    room = wide[0] - truth.reindex(wide.index)
-    scaled = wide.sub(truth.reindex(wide.index), axis=0).div(room, axis=0)[room > ROOM]
+    wide, scaled = published_regrets(outcomes[outcomes["user"].isin(rows["user"])], response, k)
     best = rows.groupby("user")["optimum"].first().reindex(wide.index) + STOP
     lines = pd.DataFrame({"questions": wide.columns, "regret": scaled.mean().to_numpy(float)})
     return lines.assign(

@@ -14,10 +14,15 @@ from pear.service.settings import Settings
 
 def problem_of(settings: Settings) -> Problem:
     """The problem that is served."""
-    if settings.problem:
+    return stated_problem(settings.problem)
+
+
+def stated_problem(place: str | Path | None) -> Problem:
+    """The problem of a file; without one the loan book's."""
+    if place:
         from pear.problem.files import read_problem
 
-        return read_problem(settings.problem)
+        return read_problem(place)
     from pear.datasets.loan_book import loan_book_problem
 
     return loan_book_problem()

@@ -26,7 +26,7 @@ def neighbours(tables: Tables, number: int, here: Indices, below: float) -> Rows
 
     They differ from it in one feature, or leave one change out and make another instead.
     """
-    lasts = np.array([level.last for level in tables.levels])
+    lasts = tables.lasts
     bases = [here]
     for changed in np.flatnonzero(here != lasts).tolist():
         bases.append(here.copy())

@@ -60,7 +60,7 @@ def _drawn(
     tables: Tables, lane: int, choices: list[Indices], count: int, rng: np.random.Generator
 ) -> Indices:
     """As many changes as are allowed, on features drawn at random: options ``(count, K)``."""
-    lasts = np.array([level.last for level in tables.levels])
+    lasts = tables.lasts
     options = np.repeat(lasts[None], count, axis=0)
     possible = np.array([len(choice) > 0 for choice in choices])
     rank = (rng.random(options.shape) + ~possible).argsort(axis=1).argsort(axis=1)
@@ -82,7 +82,7 @@ def _changed(
 ) -> Indices:
     """Each parent several times, with another option for one feature; one change too many is
     undone elsewhere."""
-    lasts = np.array([level.last for level in tables.levels])
+    lasts = tables.lasts
     options = parents[np.arange(count) % len(parents)]
     where = np.flatnonzero([len(choice) > 0 for choice in choices])
     turned = where[rng.integers(len(where), size=count)]
@@ -102,7 +102,7 @@ def _changed(
 def _rows(tables: Tables, lane: int, options: Indices) -> Rows:
     words = tables.codes.encode(list(options.T))
     lanes = np.full(len(options), lane)
-    steps = (options != np.array([level.last for level in tables.levels])).sum(axis=1)
+    steps = (options != tables.lasts).sum(axis=1)
     return Rows(lanes, words, np.zeros(len(options)), steps.astype(np.int16))
 
 

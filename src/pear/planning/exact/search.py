@@ -239,14 +239,16 @@ class Search:
         for front in fronts:
             group = self.group(front)
             asked = int(self.ledger.asked[group])
-            due = beam_is_due(front.beams, asked, self.max_rows) or (at_last and not front.beams)
+            late = at_last and not front.beams
+            if not late and not beam_is_due(front.beams, asked, self.max_rows):
+                continue
             scattering = front.beams == 1 and not at_last and _far(front)
             patient = front.beams or at_last or self.tables.max_changes > 1
-            if due and patient and np.isfinite(front.worst):
+            if patient and np.isfinite(front.worst):
                 yield from self._polish(front, [front.lanes[0].moves])
-            if due and (scattering or np.isinf(front.worst)):
+            if scattering or np.isinf(front.worst):
                 leaders.setdefault(group, front)
-            elif due:
+            else:
                 front.beams += 1
         if not leaders:
             return

@@ -46,7 +46,12 @@ class Tables:
         """
         columns = self.problem.actions.feature_of.tolist()
         ranks = [columns.index(level.column) for level in self.levels]
-        return Codes.of([level.last for level in self.levels], ranks)
+        return Codes.of(self.lasts.tolist(), ranks)
+
+    @cached_property
+    def lasts(self) -> Indices:
+        """The option of each level that leaves its feature as it is, ``(K,)``."""
+        return np.array([level.last for level in self.levels], np.intp)
 
     @cached_property
     def rest(self) -> Floats:
