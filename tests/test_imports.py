@@ -76,8 +76,8 @@ def test_imports_point_one_way(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_file_is_longer_than_400_lines(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+def test_no_file_is_longer_than_600_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
 
 
 @pytest.mark.parametrize(
