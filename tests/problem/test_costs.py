@@ -173,53 +173,12 @@ def test_removals_are_nested_per_seed():
 
 
 @every_problem
-def test_graphs_go_to_networkx_and_dot_and_come_back(name):
+def test_graphs_go_to_networkx_and_come_back(name):
     graph = PROBLEMS[name]().costs
     settings = {"floor": graph.floor, "offset": graph.offset, "zero_change": graph.zero_change}
     drawn = graph.to_networkx()
     assert set(drawn.nodes) == set(graph.space.names)
     assert CostGraph.from_networkx(graph.space, drawn, **settings) == graph
-    assert CostGraph.from_dot(graph.space, graph.to_dot(), **settings) == graph
-
-
-def test_names_that_need_quoting_survive_dot():
-    space = FeatureSpace((Feature('a "b" \\c'), Feature("d-e; {f}"), Feature("ü", label='"x"')))
-    graph = CostGraph(space, (('a "b" \\c', "d-e; {f}"), ("d-e; {f}", "ü")))
-    assert CostGraph.from_dot(space, graph.to_dot()) == graph
-
-
-def test_dot_written_by_hand():
-    text = """
-    // a comment
-    strict digraph "my graph" { rankdir=LR; node [shape=box, label="a -> b"]
-      a -> b -> c [weight=2] # another
-      /* and
-         another */ d
-      a -> d }
-    """
-    space = FeatureSpace(tuple(Feature(name) for name in "abcd"))
-    assert CostGraph.from_dot(space, text).edges == (("a", "b"), ("b", "c"), ("a", "d"))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no { … } body"),
-        ("digraph { a -> b", "no { … } body"),
-        ("graph { a -- b }", "must be a digraph"),
-        ("digraph { a -- b }", "'--' inside its body"),
-        ("digraph { subgraph { a } }", "no subgraphs"),
-        ("digraph { a -> }", "arrow without a name after"),
-        ("digraph { -> a }", "arrow without a name before"),
-        ("digraph { a -> -> b }", "arrow without a name before"),
-        ("digraph { a -> b! }", "cannot be read at '! }'"),
-        ("digraph { a -> z }", "there is no feature 'z'"),
-    ],
-)
-def test_dot_that_is_no_cost_graph_is_refused(text, message):
-    space = FeatureSpace(tuple(Feature(name) for name in "abcd"))
-    with pytest.raises(InvalidProblem, match=message):
-        CostGraph.from_dot(space, text)
 
 
 def test_cycles_are_refused_by_name():

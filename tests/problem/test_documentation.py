@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pear.problem.action import PHRASE_FIELDS
+from pear.problem.actions import PHRASE_FIELDS
 from pear.problem.files import problem_from_toml, problem_to_toml
-from pear.problem.grids import GRID_KEYS
-from pear.problem.schema import ALL_KEYS
+from pear.problem.schema import ALL_KEYS, GRID_KEYS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
 HEADINGS = {

@@ -19,8 +19,7 @@ from pear.problem.files import (
     write_problem,
     write_text,
 )
-from pear.problem.grids import expand_grid, shorten_grid
-from pear.problem.schema import ALL_KEYS
+from pear.problem.schema import ALL_KEYS, expand_grid, shorten_grid
 from pear.problem.toml_text import toml_line, toml_value
 from tests.problem.examples import PROBLEMS, every_problem, mixed_problem
 

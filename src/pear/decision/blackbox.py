@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pear.errors import ModelOutput, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.goal import class_key
+from pear.problem.problem import class_key
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""

@@ -1,10 +1,9 @@
 """What can this person change, and what does it cost?"""
 
 from pear.problem.actions import Action, ActionSpace, Requirement
-from pear.problem.costs import CostGraph, costs_under, walk
+from pear.problem.costs import CostGraph, best_order, costs_under, walk
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.limits import NO_LIMITS, Limits
-from pear.problem.order import best_order
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.problem import Archetype, Goal, Problem
 

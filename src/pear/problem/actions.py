@@ -7,27 +7,67 @@ action, argument by argument. That number order is the tie-break everywhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from string import Formatter
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import InvalidProblem
-from pear.problem.action import (
-    Action,
-    Direction,
-    Mode,
-    Requirement,
-    argument_code,
-    check_action,
-    phrase,
-)
-from pear.problem.checks import is_number, shown
-from pear.problem.features import FeatureSpace, States, Value
+from pear.errors import InvalidInput, InvalidProblem
+from pear.problem.checks import at_key, is_finite, is_number, names_tuple, plain, shown
+from pear.problem.features import Feature, FeatureSpace, States, Value, show_number
 from pear.problem.limits import NO_LIMITS, Limits
 
-__all__ = ["Action", "ActionSpace", "Direction", "Mode", "Requirement", "phrase"]
+Mode = Literal["set", "add"]
+Direction = Literal["any", "increase", "decrease"]
+
+PHRASE_FIELDS = ("feature", "before", "after", "argument", "amount")
+"""What a phrase template may use; ``amount`` is the size of the change."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Another feature that must have one of ``values``, or lie in a range, first."""
+
+    feature: str
+    values: tuple[Value, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _listed("values", self.values))
+
+
+@dataclass(frozen=True)
+class Action:
+    """A way to change one feature.
+
+    Mode ``set`` puts an argument in place of the value, ``add`` adds it. ``lower`` and
+    ``upper`` bound the result further than the feature's own bounds. ``phrase`` may use
+    {feature}, {before}, {after}, {argument} and {amount}.
+
+    >>> income = Feature("income", label="monthly income", unit="€")
+    >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
+    >>> phrase(raise_income, income, 2100.0, 2600.0, 500.0)
+    'Increase your monthly income from 2,100 to 2,600 €'
+    """
+
+    name: str
+    feature: str
+    mode: Mode
+    arguments: tuple[Value, ...]
+    direction: Direction = "any"
+    requires: tuple[Requirement, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+    phrase: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", _listed("arguments", self.arguments))
+        object.__setattr__(self, "requires", _listed("requires", self.requires))
 
 
 @dataclass(frozen=True)
@@ -215,3 +255,199 @@ class ActionSpace:
         action = self.actions[self.action_of[move]]
         feature = self.space[action.feature]
         return phrase(action, feature, before, after, self.argument(move))
+
+
+def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
+    """One step in words, from the action's template or a plain one."""
+    template = action.phrase
+    if not template:
+        if feature.is_number:
+            verb = "Increase" if after > before else "Reduce"
+            template = verb + " your {feature} from {before} to {after}"
+        elif feature.kind == "boolean":
+            template = "Change {feature} from {before} to {after}"
+        else:
+            template = "Change your {feature} from {before} to {after}"
+    content = {"feature": feature.words, "after": feature.show(after)}
+    if feature.is_number:
+        content["before"] = show_number(before)
+        content["amount"] = f"{show_number(abs(after - before))} {feature.unit}".strip()
+        content["argument"] = f"{show_number(float(argument))} {feature.unit}".strip()
+    else:
+        content["before"] = feature.show(before)
+        content["argument"] = content["amount"] = content["after"]
+    return template.format(**content)
+
+
+def argument_code(feature: Feature, action: Action, argument: Value) -> float:
+    """An argument as the number that stands in a state, or is added to one."""
+    return feature.code(argument) if action.mode == "set" else float(argument)
+
+
+def check_action(space: FeatureSpace, action: Action) -> None:
+    """Refuse an action that contradicts itself or the features."""
+    if not isinstance(action.name, str) or not action.name:
+        raise InvalidProblem(f"an action's 'name' must be a text (got {action.name!r})")
+    where = f"action '{action.name}'"
+    try:
+        feature = space[action.feature]
+    except InvalidProblem as error:
+        raise at_key("feature", f"{where}: {error}") from None
+    for mark in ("immutable", "protected"):
+        if getattr(feature, mark):
+            raise at_key(
+                "feature",
+                f"{where} changes '{feature.name}', which is {mark}; remove the action or the mark",
+            )
+    if action.mode not in ("set", "add"):
+        raise at_key("mode", f"{where}: 'mode' must be 'set' or 'add' (got {action.mode!r})")
+    if action.mode == "add" and not feature.is_number:
+        raise at_key(
+            "mode",
+            f"{where} cannot add to '{feature.name}', which is {feature.kind}; use mode 'set'",
+        )
+    _check_direction(where, action, feature)
+    _check_range(where, action.lower, action.upper, feature)
+    _check_arguments(where, action, feature)
+    _check_reach(where, action, feature)
+    for requirement in action.requires:
+        _check_requirement(where, space, requirement)
+    _check_phrase(where, action.phrase)
+
+
+def _check_direction(where: str, action: Action, feature: Feature) -> None:
+    if action.direction not in ("any", "increase", "decrease"):
+        raise at_key(
+            "direction",
+            f"{where}: 'direction' must be any, increase or decrease (got {action.direction!r})",
+        )
+    if action.direction != "any" and feature.is_categorical and not feature.ordered:
+        raise at_key(
+            "direction",
+            f"{where}: 'direction' is {action.direction!r}, but the categories of "
+            f"'{feature.name}' have no order; set 'ordered' on the feature or remove it",
+        )
+
+
+def _check_range(where: str, lower: Any, upper: Any, feature: Feature) -> None:
+    for key, bound in (("lower", lower), ("upper", upper)):
+        if bound is None:
+            continue
+        if not is_finite(bound):
+            raise at_key(key, f"{where}: '{key}' must be a finite number (got {shown(bound)})")
+        if not feature.is_number:
+            raise at_key(
+                key,
+                f"{where}: '{key}' {bound} bounds '{feature.name}', which is {feature.kind}; "
+                "list the values instead",
+            )
+    if lower is not None and upper is not None and lower > upper:
+        raise at_key("lower", f"{where}: 'lower' {lower} is above 'upper' {upper}; swap them")
+
+
+def _check_arguments(where: str, action: Action, feature: Feature) -> None:
+    if not action.arguments:
+        raise at_key(
+            "arguments", f"{where} has no arguments; give a list, a range or a number of values"
+        )
+    for argument in action.arguments:
+        if action.mode == "set":
+            try:
+                feature.code(argument)
+            except InvalidInput as error:
+                raise at_key(
+                    "arguments", f"{where}: argument {plain(argument)!r}: {error}"
+                ) from None
+        elif not is_finite(argument) or argument == 0:
+            raise at_key(
+                "arguments",
+                f"{where}: an amount to add must be a number other than 0 (got {argument!r}); "
+                "correct it or leave it out",
+            )
+        elif feature.kind == "integer" and float(argument) != int(argument):
+            raise at_key(
+                "arguments",
+                f"{where}: '{feature.name}' is an integer, but {argument!r} is not whole; "
+                "round it, or make the feature numeric",
+            )
+    codes = [argument_code(feature, action, argument) for argument in action.arguments]
+    if len(set(codes)) != len(codes):
+        twice = next(x for x, c in zip(action.arguments, codes, strict=True) if codes.count(c) > 1)
+        raise at_key(
+            "arguments", f"{where} lists an argument twice (got {plain(twice)!r}); remove one"
+        )
+
+
+def _check_reach(where: str, action: Action, feature: Feature) -> None:
+    """Refuse an action that no person could ever use, whatever they start from."""
+    if not feature.is_number:
+        return
+    low = max((b for b in (feature.lower, action.lower) if b is not None), default=-math.inf)
+    high = min((b for b in (feature.upper, action.upper) if b is not None), default=math.inf)
+    if low > high:
+        key = "upper" if action.upper is not None and action.upper < low else "lower"
+        raise at_key(
+            key,
+            f"{where}: 'lower' {low:g} and 'upper' {high:g} of the action and of '{feature.name}' "
+            "leave no value between them; correct one of them",
+        )
+    first, numbers = plain(action.arguments[0]), [float(x) for x in action.arguments]
+    if action.mode == "set" and not any(low <= number <= high for number in numbers):
+        raise at_key(
+            "arguments",
+            f"{where}: every argument (the first is {first!r}) lies outside of the action's "
+            f"bounds, {low:g} to {high:g}; correct the arguments or the bounds",
+        )
+
+
+def check_amounts(action: Action) -> None:
+    """Refuse amounts that all go against the action's direction.
+
+    Of a file only: whoever builds actions in Python may let the direction pick the amounts.
+    """
+    if action.mode != "add" or action.direction == "any":
+        return
+    sign = 1 if action.direction == "increase" else -1
+    if all(sign * float(amount) < 0 for amount in action.arguments):
+        raise at_key(
+            "arguments",
+            f"action '{action.name}': 'direction' is {action.direction!r}, but every amount (the "
+            f"first is {action.arguments[0]!r}) goes the other way; correct one of the two",
+        )
+
+
+def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement) -> None:
+    try:
+        other = space[requirement.feature]
+        for value in requirement.values:
+            other.code(value)
+        _check_range(
+            f"the requirement on '{other.name}'", requirement.lower, requirement.upper, other
+        )
+    except InvalidInput as error:
+        raise at_key("requires", f"{where}: {error}") from None
+    if not requirement.values and requirement.lower is None and requirement.upper is None:
+        raise at_key(
+            "requires",
+            f"{where}: the requirement on '{other.name}' says nothing; give values or a range",
+        )
+
+
+def _check_phrase(where: str, template: str) -> None:
+    remedy = f"use only {', '.join('{' + name + '}' for name in PHRASE_FIELDS)}"
+    try:
+        parts = list(Formatter().parse(template))
+    except (ValueError, TypeError) as error:
+        raise at_key(
+            "phrase", f"{where}: 'phrase' {template!r} cannot be read ({error}); {remedy}"
+        ) from None
+    for _, name, form, conversion in parts:
+        if name is not None and (name not in PHRASE_FIELDS or form or conversion):
+            raise at_key("phrase", f"{where}: 'phrase' has the unknown field {{{name}}}; {remedy}")
+
+
+def _listed(key: str, values: Any) -> tuple[Any, ...]:
+    content = names_tuple(values)
+    if content is None:
+        raise at_key(key, f"'{key}' must be a list (got {shown(values)}); put it in brackets")
+    return tuple(plain(value) for value in content)

@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
-from pear.problem.dot import read_dot, write_dot
 from pear.problem.features import FeatureSpace, States
 from pear.problem.limits import NO_LIMITS, Limits
-from pear.problem.order import best_order
 
 Floats = NDArray[np.float64]
 
@@ -230,21 +228,6 @@ class CostGraph:
         edges = sorted(graph.edges(data="position", default=0), key=lambda edge: edge[2])
         return cls(space, tuple((parent, child) for parent, child, _ in edges), **settings)
 
-    def to_dot(self) -> str:
-        """The graph in Graphviz DOT, labelled in people's words."""
-        return write_dot([(f.name, f.words) for f in self.space.features], self.edges)
-
-    @classmethod
-    def from_dot(cls, space: FeatureSpace, text: str, **settings: Any) -> CostGraph:
-        """A cost graph from the edges of a Graphviz DOT digraph over feature names.
-
-        >>> from pear.problem.features import Feature
-        >>> space = FeatureSpace((Feature("a"), Feature("b")))
-        >>> CostGraph.from_dot(space, "digraph { a -> b }").edges
-        (('a', 'b'),)
-        """
-        return cls(space, read_dot(text), **settings)
-
 
 def walk(start: Floats, actions: ActionSpace, moves: Any) -> States:
     """The states a sequence goes through, the start first, shape ``(length + 1, d)``."""
@@ -284,3 +267,109 @@ def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...
         around = " -> ".join([*cycle, cycle[0]])
         raise at_key("edges", f"the cost graph has a cycle: {around}; remove one of its edges")
     return tuple(pairs)
+
+
+MOST_CHANGES = 14
+"""More changes than this would need a table of over 16,384 subsets."""
+
+
+def best_order(
+    costs: CostGraph,
+    start: NDArray[np.float64],
+    actions: ActionSpace,
+    moves: Sequence[int],
+    weights: NDArray[np.float64],
+    limits: Limits = NO_LIMITS,
+) -> tuple[tuple[int, ...], float]:
+    """The moves in their cheapest order from ``start`` ``(d,)``, and what that costs.
+
+    ``weights`` is ``(p,)``, or samples ``(s, p)``: then the mean floored cost counts. Moves
+    of one feature stay in the order given. Among equally cheap orders, the one with the
+    smaller move numbers first. Where no order is allowed: no moves, and infinity.
+
+    >>> from pear.problem import Action, CostGraph, Feature, FeatureSpace
+    >>> space = FeatureSpace((Feature("a"), Feature("b"), Feature("c")))
+    >>> set_to_5 = tuple(Action(f"set {n}", n, "set", (5.0,)) for n in space.names)
+    >>> actions = ActionSpace(space, set_to_5)
+    >>> chain = CostGraph(space, (("a", "b"), ("b", "c")), floor=None, offset=0.0)
+    >>> best_order(chain, np.ones(3), actions, [0, 1, 2], np.ones(5))
+    ((2, 1, 0), 14.0)
+    """
+    chosen = np.asarray(moves, np.intp)
+    if chosen.ndim != 1 or len(chosen) > MOST_CHANGES:
+        raise InvalidSetting(
+            f"'moves' must be a list of at most {MOST_CHANGES} moves (got shape {chosen.shape})"
+        )
+    weights = costs.check_weights(weights)
+    n = len(chosen)
+    states = subset_states(start, actions, chosen)
+    step = (
+        np.stack(
+            [
+                costs.costs(states, actions, np.full(len(states), move), weights)
+                .reshape(len(states), -1)
+                .mean(axis=1)
+                for move in chosen
+            ],
+            axis=1,
+        )
+        if n
+        else np.zeros((1, 0))
+    )
+    step[~actions.allowed(states, limits)[:, chosen]] = np.inf
+    step[~_next_in_line(actions, chosen)] = np.inf
+    # rest[s] is the least cost of the changes that are not in subset s.
+    rest = np.full(2**n, np.inf)
+    rest[-1] = 0.0
+    for subset in range(2**n - 2, -1, -1):
+        rest[subset] = min(
+            step[subset, i] + rest[subset | 1 << i] for i in range(n) if not subset >> i & 1
+        )
+    if not np.isfinite(rest[0]):
+        return (), np.inf
+    subset, order = 0, []
+    while subset != 2**n - 1:
+        ways = [
+            (int(chosen[i]), i)
+            for i in range(n)
+            if not subset >> i & 1 and step[subset, i] + rest[subset | 1 << i] == rest[subset]
+        ]
+        move, i = min(ways)
+        order.append(move)
+        subset |= 1 << i
+    return tuple(order), float(rest[0])
+
+
+def subset_states(
+    start: NDArray[np.float64], actions: ActionSpace, moves: NDArray[np.intp]
+) -> States:
+    """The state after each subset of n moves, shape ``(2**n, d)``; bit i stands for move i.
+
+    Of several moves of one feature, a subset is taken to hold the first ones.
+    """
+    subsets = np.arange(2 ** len(moves))
+    states = np.repeat(np.asarray(start, float)[None], len(subsets), axis=0)
+    for column in np.unique(actions.feature_of[moves]):
+        chain = np.flatnonzero(actions.feature_of[moves] == column)
+        values = [states[0, column]]
+        for move in moves[chain]:
+            amount = actions.argument_of[move]
+            values.append(values[-1] + amount if actions.adds[move] else amount)
+        made = np.sum([subsets >> i & 1 for i in chain], axis=0)
+        states[:, column] = np.array(values)[made]
+    return states
+
+
+def _next_in_line(actions: ActionSpace, moves: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Where all earlier moves of the same feature are made, and no later one: ``(2**n, n)``."""
+    subsets = np.arange(2 ** len(moves))
+    ready = np.ones((len(subsets), len(moves)), bool)
+    columns = actions.feature_of[moves]
+    for i in range(len(moves)):
+        for j in np.flatnonzero(columns == columns[i]):
+            made = (subsets >> j & 1).astype(bool)
+            if j < i:
+                ready[:, i] &= made
+            elif j > i:
+                ready[:, i] &= ~made
+    return ready

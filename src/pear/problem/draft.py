@@ -15,10 +15,9 @@ from pear.problem.checks import plain
 from pear.problem.costs import CostGraph
 from pear.problem.draft_features import draft_feature, nice_step
 from pear.problem.features import Feature, FeatureSpace
-from pear.problem.goal import Goal
-from pear.problem.problem import Problem
+from pear.problem.files import problem_to_toml
+from pear.problem.problem import Goal, Problem
 from pear.problem.toml_text import toml_path
-from pear.problem.toml_writer import problem_to_toml
 
 MOST_CLASSES = 20
 STEPS = 10

@@ -9,33 +9,22 @@ from __future__ import annotations
 import os
 import secrets
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from pear.errors import InvalidInput, InvalidProblem, InvalidSetting
 from pear.problem import schema
-from pear.problem.action import check_amounts
-from pear.problem.actions import Action, ActionSpace, Requirement
+from pear.problem.actions import Action, ActionSpace, Requirement, check_amounts
 from pear.problem.checks import is_finite, shown
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
-from pear.problem.goal import Archetype, Goal
-from pear.problem.grids import expand_grid
-from pear.problem.problem import Problem
-from pear.problem.toml_text import toml_path
-from pear.problem.toml_writer import problem_to_toml
+from pear.problem.problem import Archetype, Goal, Problem
+from pear.problem.toml_text import toml_path, toml_table
 
-__all__ = [
-    "model_location",
-    "prior_location",
-    "problem_from_toml",
-    "problem_to_toml",
-    "read_problem",
-    "write_problem",
-    "write_text",
-]
+FORMAT = 1
 
 
 def read_problem(path: str | os.PathLike[str]) -> Problem:
@@ -118,10 +107,10 @@ def problem_from_toml(text: str) -> Problem:
             features.append(Feature(name, **content))
     with _located("features"):
         space = FeatureSpace(tuple(features))
-    declared = tuple(_action(space, *entry) for entry in data["actions"].items())
+    declared = tuple(_read_action(space, *entry) for entry in data["actions"].items())
     with _located("actions"):
         actions = ActionSpace(space, declared)
-    costs = _costs(space, data.get("costs", {}))
+    costs = _read_costs(space, data.get("costs", {}))
     goal_keys = schema.checked_table(data.get("goal", {}), schema.GOAL_KEYS, "goal")
     with _located("goal"):
         goal = Goal(**goal_keys)
@@ -134,7 +123,7 @@ def problem_from_toml(text: str) -> Problem:
         if ("prior" in data)
         else ""
     )
-    archetypes = tuple(_archetypes(costs, data.get("archetypes", [])))
+    archetypes = tuple(_read_archetypes(costs, data.get("archetypes", [])))
     with _located():
         return Problem(
             space,
@@ -143,20 +132,20 @@ def problem_from_toml(text: str) -> Problem:
             goal,
             weight_range=weights.get("ranges", {}),
             archetypes=archetypes,
-            model=_model(data),
+            model=_read_model(data),
             prior=prior,
             **settings,
         )
 
 
-def _action(space: FeatureSpace, name: str, content: Any) -> Action:
+def _read_action(space: FeatureSpace, name: str, content: Any) -> Action:
     content = dict(schema.checked_table(content, schema.ACTION_KEYS, "actions", name))
     requires = []
     for number, entry in enumerate(content.get("requires", ())):
         path = ("actions", name, "requires", str(number))
         requires.append(Requirement(**schema.checked_table(entry, schema.REQUIREMENT_KEYS, *path)))
     try:
-        arguments = expand_grid(content["arguments"])
+        arguments = schema.expand_grid(content["arguments"])
     except InvalidProblem as error:
         raise InvalidProblem(f"{toml_path('actions', name, 'arguments')} {error}") from None
     if isinstance(content["arguments"], dict) and content["mode"] == "add":
@@ -168,7 +157,7 @@ def _action(space: FeatureSpace, name: str, content: Any) -> Action:
     return action
 
 
-def _costs(space: FeatureSpace, content: Any) -> CostGraph:
+def _read_costs(space: FeatureSpace, content: Any) -> CostGraph:
     content = dict(schema.checked_table(content, schema.COST_KEYS, "costs"))
     for key in ("floor", "zero_change"):
         if content.get(key) == "none":
@@ -177,7 +166,7 @@ def _costs(space: FeatureSpace, content: Any) -> CostGraph:
         return CostGraph(space, **content)
 
 
-def _archetypes(costs: CostGraph, entries: list[Any]) -> Iterator[Archetype]:
+def _read_archetypes(costs: CostGraph, entries: list[Any]) -> Iterator[Archetype]:
     for number, entry in enumerate(entries):
         path = ("archetypes", str(number))
         content = dict(schema.checked_table(entry, schema.ARCHETYPE_KEYS, *path))
@@ -209,7 +198,7 @@ def _named_numbers(costs: CostGraph, content: Any, *path: str) -> tuple[float, .
     return tuple(content[name] for name in costs.weight_names)
 
 
-def _model(data: dict[str, Any]) -> str:
+def _read_model(data: dict[str, Any]) -> str:
     if "model" not in data:
         return ""
     content = schema.checked_table(data["model"], schema.MODEL_KEYS, "model")
@@ -240,3 +229,83 @@ def _located(*path: str) -> Iterator[None]:
         located = InvalidProblem(f"{where}: {error}" if where else str(error))
         located.key = where
         raise located from None
+
+
+def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None) -> str:
+    """The whole problem as the text of a ``problem.toml``.
+
+    ``comments`` are put above the tables they are named after (``features.age``).
+    """
+    comments = comments or {}
+    head = {"format": FORMAT, "name": problem.name, "max_length": problem.max_length}
+    parts = [toml_table("", head, comments.get("", "")).strip()]
+
+    def table(content: Mapping[str, Any], *path: str) -> None:
+        where = toml_path(*path)
+        parts.append(toml_table(f"[{where}]", content, comments.get(where, "")))
+
+    if problem.model:
+        key = "url" if problem.model.startswith(("http://", "https://")) else "path"
+        table({key: problem.model}, "model")
+    if problem.prior:
+        table({"path": problem.prior}, "prior")
+    goal = asdict(problem.goal)
+    if not goal["favourable"]:
+        del goal["favourable"]
+    table(goal, "goal")
+    for feature in problem.space.features:
+        table(_written_feature(feature), "features", feature.name)
+    for action in problem.actions.actions:
+        table(_written_action(action), "actions", action.name)
+    costs = problem.costs
+    table(
+        {
+            "floor": "none" if costs.floor is None else costs.floor,
+            "offset": costs.offset,
+            "zero_change": "none" if costs.zero_change is None else costs.zero_change,
+            "edges": [list(edge) for edge in costs.edges],
+        },
+        "costs",
+    )
+    table({"default": list(problem.default_range)}, "weights")
+    if problem.weight_range:
+        ranges = {name: list(pair) for name, pair in problem.weight_range.items()}
+        table(ranges, "weights", "ranges")
+    for archetype in problem.archetypes:
+        parts.append(
+            toml_table("[[archetypes]]", {"name": archetype.name, "share": archetype.share})
+        )
+        for key in ("mean", "spread"):
+            numbers = zip(problem.weight_names, getattr(archetype, key), strict=True)
+            table(dict(numbers), "archetypes", key)
+    return "\n\n".join(parts) + "\n"
+
+
+def _written_feature(feature: Feature) -> dict[str, Any]:
+    content = {"kind": feature.kind, **_set_fields(feature)}
+    del content["name"]
+    if feature.ordered and feature.levels == _even_levels(feature):
+        del content["levels"]
+    return content
+
+
+def _even_levels(feature: Feature) -> tuple[float, ...]:
+    return Feature(feature.name, "categorical", categories=feature.categories, ordered=True).levels
+
+
+def _written_action(action: Action) -> dict[str, Any]:
+    content = {"feature": action.feature, **_set_fields(action)}
+    del content["name"]
+    content["arguments"] = schema.shorten_grid(action.arguments)
+    if action.requires:
+        content["requires"] = [_set_fields(requirement) for requirement in action.requires]
+    return content
+
+
+def _set_fields(entry: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults."""
+    return {
+        field.name: getattr(entry, field.name)
+        for field in fields(entry)
+        if getattr(entry, field.name) != field.default
+    }

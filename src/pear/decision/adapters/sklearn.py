@@ -19,7 +19,7 @@ from pear.decision.blackbox import BlackBox
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.goal import class_key
+from pear.problem.problem import class_key
 
 Inputs = Literal["auto", "frame", "numbers", "codes", "one_hot"]
 Method = Literal["predict_proba", "decision_function", "predict"]

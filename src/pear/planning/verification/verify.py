@@ -15,7 +15,7 @@ from pear.planning.verification.replay import (
 )
 from pear.planning.verification.report import Report
 from pear.problem import Plan, Problem, Step
-from pear.problem.action import phrase
+from pear.problem.actions import phrase
 
 SCORES_DIFFER = 1e-5
 """How far the scores of one model may differ from machine to machine."""
