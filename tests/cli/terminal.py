@@ -29,6 +29,8 @@ class Terminal:
             cwd=cwd,
             env={**os.environ, "COLUMNS": "100", "LINES": "60", "TERM": "xterm"},
             start_new_session=True,
+            # A test run in the background ignores Ctrl-C, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(inside)
 
