@@ -61,7 +61,13 @@ def mixed_problem():
         space,
         (
             Action("earn", "income", "add", (100, 200, 300, 400), "increase"),
-            Action("wages", "income", "set", tuple(np.linspace(0.0, 5000.0, 7).tolist())),
+            Action(
+                "wages",
+                "income",
+                "set",
+                tuple(np.linspace(0.0, 5000.0, 7).tolist()),
+                reviewed=False,
+            ),
             Action("repay", "debt", "add", (-1, -5, -20), "decrease", lower=0, upper=95),
             Action("study", "school", "set", ("school", "degree"), "increase"),
             Action("rise", "job", "set", ("manager",), requires=(degree, solvent)),

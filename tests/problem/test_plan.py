@@ -266,12 +266,13 @@ def test_the_fingerprint_follows_what_decides_and_nothing_else():
 
 
 def test_rewording_and_the_type_of_a_number_do_not_change_the_fingerprint():
-    def problem(lower, label, phrase):
+    def problem(lower, label, phrase, reviewed=True):
         space = FeatureSpace((Feature("x", lower=lower, label=label),))
-        actions = ActionSpace(space, (Action("a", "x", "add", (1,), phrase=phrase),))
-        return Problem(space, actions, CostGraph(space))
+        action = Action("a", "x", "add", (1,), phrase=phrase, reviewed=reviewed)
+        return Problem(space, ActionSpace(space, (action,)), CostGraph(space))
 
     assert problem(0, "", "").fingerprint == problem(0.0, "ex", "{after}").fingerprint
+    assert problem(0, "", "").fingerprint == problem(0, "", "", reviewed=False).fingerprint
     assert problem(0, "", "").fingerprint != problem(0.5, "", "").fingerprint
 
 

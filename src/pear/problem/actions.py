@@ -47,7 +47,8 @@ class Action:
 
     Mode ``set`` puts an argument in place of the value, ``add`` adds it. ``lower`` and
     ``upper`` bound the result further than the feature's own bounds. ``phrase`` may use
-    {feature}, {before}, {after}, {argument} and {amount}.
+    {feature}, {before}, {after}, {argument} and {amount}. ``reviewed`` is False for an action of a
+    first draft that nobody has agreed to yet.
 
     >>> income = Feature("income", label="monthly income", unit="€")
     >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
@@ -64,6 +65,7 @@ class Action:
     lower: float | None = None
     upper: float | None = None
     phrase: str = ""
+    reviewed: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", _listed("arguments", self.arguments))
@@ -305,6 +307,10 @@ def check_action(space: FeatureSpace, action: Action) -> None:
         raise at_key(
             "mode",
             f"{where} cannot add to '{feature.name}', which is {feature.kind}; use mode 'set'",
+        )
+    if not isinstance(action.reviewed, bool):
+        raise at_key(
+            "reviewed", f"{where}: 'reviewed' must be true or false (got {action.reviewed!r})"
         )
     _check_direction(where, action, feature)
     _check_range(where, action.lower, action.upper, feature)

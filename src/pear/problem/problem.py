@@ -201,11 +201,11 @@ class Problem:
     def fingerprint(self) -> str:
         """A short hash of everything that decides what plans exist and what they cost.
 
-        Labels, units and phrases are left out: rewording a step does not make it another.
+        Labels, units, phrases and review marks are left out: they change no plan.
         """
         content = {
             "features": [_without(asdict(f), "label", "unit") for f in self.space.features],
-            "actions": [_without(asdict(a), "phrase") for a in self.actions.actions],
+            "actions": [_without(asdict(a), "phrase", "reviewed") for a in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
             "goal": asdict(self.goal),

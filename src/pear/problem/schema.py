@@ -104,6 +104,7 @@ ACTION_KEYS = {
     "upper": NUMBER,
     "requires": Key("a list of tables", _list_of(_is_table)),
     "phrase": TEXT,
+    "reviewed": FLAG,
 }
 REQUIREMENT_KEYS = {
     "feature": Key("a text", _is_text, required=True),

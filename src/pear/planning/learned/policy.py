@@ -204,7 +204,7 @@ def read_safetensors(path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _settings(declared: Any, *told: str) -> str:
     """A feature, action or requirement with what it says, less what is told elsewhere."""
-    passed = ("name", "label", "unit", "phrase", "categories", *told)
+    passed = ("name", "label", "unit", "phrase", "reviewed", "categories", *told)
     known = [(entry.name, getattr(declared, entry.name)) for entry in fields(declared)]
     said = [(name, value) for name, value in known if name not in passed and value]
     zero = [(name, value) for name, value in known if name in ("lower", "upper") and value == 0]
