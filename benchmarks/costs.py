@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pear.datasets.loan_book import loan_book_problem, loan_book_table
+from pear.datasets import loan_book_problem, loan_book_table
 from pear.problem import Problem
 
 PAIRS, SAMPLES = 10_000, 1_000

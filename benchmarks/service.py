@@ -149,7 +149,7 @@ async def person(
 
 def refused_people(n: int) -> list[dict[str, Any]]:
     """Refused applicants of the loan book."""
-    from pear.datasets.loan_book import loan_book_classifier, loan_book_problem, loan_book_table
+    from pear.datasets import loan_book_classifier, loan_book_problem, loan_book_table
 
     problem = loan_book_problem()
     table = loan_book_table(4 * n + 50, seed=11).drop(columns="approved")

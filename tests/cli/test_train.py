@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from typer.testing import CliRunner
 
 from pear.cli.main import app
-from pear.datasets.loan_book import loan_book_problem, loan_book_table
+from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import save_sklearn
 from pear.errors import InvalidSetting
 from pear.problem.files import read_problem, write_problem

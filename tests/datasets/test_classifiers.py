@@ -5,8 +5,8 @@ import pytest
 
 from pear.datasets import classifier_report, load_dataset, trained_classifier
 from pear.datasets import classifiers as module
+from pear.datasets.classifiers import f1, mean_f1
 from pear.datasets.sources import cache_folder
-from pear.datasets.training import f1, mean_f1
 from pear.errors import InvalidSetting, MissingExtra
 
 
@@ -65,7 +65,7 @@ def test_the_network_asks_for_its_extra(book, monkeypatch):
     def absent(name):
         raise MissingExtra("'torch' is not installed; it comes with the extra 'learned'")
 
-    monkeypatch.setattr(module.training, "require", absent)
+    monkeypatch.setattr(module, "require", absent)
     with pytest.raises(MissingExtra, match="learned"):
         trained_classifier("loan_book", "network", data=book)
 

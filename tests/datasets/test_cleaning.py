@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from pear.datasets import clean_table
-from pear.datasets.cleaning import clean_adult, clean_credit
+from pear.datasets.sources import clean_adult, clean_credit
 from pear.errors import InvalidData
 
 

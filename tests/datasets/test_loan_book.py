@@ -9,8 +9,7 @@ from pear.datasets import (
     loan_book_problem,
     loan_book_table,
 )
-from pear.datasets.loan_book_model import UNSEEN, one_hot_columns
-from pear.datasets.loan_book_table import instalment
+from pear.datasets.loan_book import UNSEEN, instalment, one_hot_columns
 from pear.errors import InvalidSetting
 
 

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from pear.datasets import sources
-from pear.datasets.cleaning import clean_table
-from pear.datasets.sources import cache_folder, raw_table
+from pear.datasets.sources import cache_folder, clean_table, raw_table
 from pear.errors import DataUnavailable, InvalidData, InvalidSetting
 
 ADULT = pd.DataFrame(

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from pear.datasets.loan_book import loan_book_problem
+from pear.datasets import loan_book_problem
 from pear.datasets.published import published_problem
 from pear.problem import (
     Action,

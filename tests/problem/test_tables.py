@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pear.datasets.loan_book import loan_book_problem, loan_book_table
+from pear.datasets import loan_book_problem, loan_book_table
 from pear.errors import InvalidData
 from pear.problem import (
     Action,

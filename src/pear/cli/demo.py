@@ -28,7 +28,7 @@ def command(
     In a terminal it asks you; without one it simulates a person.
     """
     from pear.cli.conversation import hold, make_console
-    from pear.datasets.loan_book import (
+    from pear.datasets import (
         loan_book_classifier,
         loan_book_people,
         loan_book_problem,

@@ -14,12 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pear.datasets.adult import adult_problem
-from pear.datasets.cleaning import clean_table
-from pear.datasets.credit import credit_problem
-from pear.datasets.loan_book_problem import loan_book_problem
-from pear.datasets.loan_book_table import loan_book_table
-from pear.datasets.sources import Fetcher
+from pear.datasets.loan_book import loan_book_table
+from pear.datasets.problems import adult_problem, credit_problem, loan_book_problem
+from pear.datasets.sources import Fetcher, clean_table
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.problem import Problem

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def read_problem(path: str | os.PathLike[str]) -> Problem:
         named = InvalidProblem(f"{file.name}: {error}")
         named.key = error.key
         raise named from None
+
+
+@lru_cache
+def built_in_problem(name: str) -> Problem:
+    """A problem that ships with the package: adult, give_me_some_credit or loan_book."""
+    return read_problem(Path(__file__).with_name(f"{name}.toml"))
 
 
 def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
@@ -237,7 +244,11 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
     ``comments`` are put above the tables they are named after (``features.age``).
     """
     comments = comments or {}
-    head = {"format": FORMAT, "name": problem.name, "max_length": problem.max_length}
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "name": problem.name,
+        "max_length": problem.max_length,
+    }
     parts = [toml_table("", head, comments.get("", "")).strip()]
 
     def table(content: Mapping[str, Any], *path: str) -> None:
@@ -272,10 +283,12 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
         ranges = {name: list(pair) for name, pair in problem.weight_range.items()}
         table(ranges, "weights", "ranges")
     for archetype in problem.archetypes:
-        parts.append(
-            toml_table("[[archetypes]]", {"name": archetype.name, "share": archetype.share})
-        )
-        for key in ("mean", "spread"):
+        head = {"name": archetype.name, "share": archetype.share}
+        same = len(set(archetype.spread)) == 1
+        if same:
+            head["spread"] = archetype.spread[0]
+        parts.append(toml_table("[[archetypes]]", head))
+        for key in ("mean",) if same else ("mean", "spread"):
             numbers = zip(problem.weight_names, getattr(archetype, key), strict=True)
             table(dict(numbers), "archetypes", key)
     return "\n\n".join(parts) + "\n"

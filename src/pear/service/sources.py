@@ -23,7 +23,7 @@ def stated_problem(place: str | Path | None) -> Problem:
         from pear.problem.files import read_problem
 
         return read_problem(place)
-    from pear.datasets.loan_book import loan_book_problem
+    from pear.datasets import loan_book_problem
 
     return loan_book_problem()
 
