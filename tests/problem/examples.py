@@ -44,7 +44,7 @@ def mixed_space():
         (
             Feature("age", "integer", 18, 90, (18, 90), immutable=True, protected=True),
             Feature("income", lower=0.0, scale=(0.0, 5000.0), unit="€", label="monthly income"),
-            Feature("debt", "integer", 0, 100, (0, 100), missing=0),
+            Feature("debt", "integer", 0, 100, (0, 100), missing_counts_as=0),
             Feature("school", "categorical", categories=("none", "school", "degree"), ordered=True),
             Feature("job", "categorical", categories=("clerk", "manager", 'the "boss"')),
             Feature("owner", "boolean", label="owning your home"),
@@ -72,6 +72,7 @@ def mixed_problem():
             Action("study", "school", "set", ("school", "degree"), "increase"),
             Action("rise", "job", "set", ("manager",), requires=(degree, solvent)),
             Action("buy", "owner", "set", (True,), phrase="Buy a home ({before} to {after})"),
+            Action("declare", "debt", "set", (0, 10), from_missing=True),
         ),
     )
     graph = CostGraph(
@@ -126,5 +127,9 @@ def random_records(space, n, rng):
             values = rng.uniform(low, high, n)
             whole = feature.kind == "integer"
             columns[feature.name] = [round(v) if whole else v for v in values.tolist()]
+        if feature.may_be_missing:
+            absent = rng.random(n) < 0.2
+            pairs = zip(columns[feature.name], absent, strict=True)
+            columns[feature.name] = [None if gone else value for value, gone in pairs]
     names = list(columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -21,6 +21,9 @@ def allowed_one_by_one(problem, state, limits):
         feature = problem.space[action.feature]
         argument = problem.actions.argument(move)
         now = record[action.feature]
+        if now is None and not action.from_missing:
+            answers.append(False)
+            continue
         then = now + argument if action.mode == "add" else argument
         order = feature.categories.index if feature.is_categorical else float
         fine = then != now
@@ -28,10 +31,14 @@ def allowed_one_by_one(problem, state, limits):
             fine &= bound is None or then >= bound
         for bound in (feature.upper, action.upper):
             fine &= bound is None or then <= bound
-        fine &= action.direction != "increase" or order(then) > order(now)
-        fine &= action.direction != "decrease" or order(then) < order(now)
+        if now is not None:
+            fine &= action.direction != "increase" or order(then) > order(now)
+            fine &= action.direction != "decrease" or order(then) < order(now)
         for requirement in action.requires:
             other = record[requirement.feature]
+            if other is None:
+                fine = False
+                continue
             fine &= not requirement.values or other in requirement.values
             fine &= requirement.lower is None or other >= requirement.lower
             fine &= requirement.upper is None or other <= requirement.upper
@@ -79,7 +86,7 @@ def test_apply_changes_one_feature_each():
     assert after[:, 1].tolist() == [1300.0, 5000.0, 1000.0]
     assert after[2, 5] == 1.0
     assert (states[:, 1] == 1000.0).all()
-    assert (after[:, [0, 2, 3, 4]] == states[:, [0, 2, 3, 4]]).all()
+    assert np.array_equal(after[:, [0, 2, 3, 4]], states[:, [0, 2, 3, 4]], equal_nan=True)
 
 
 def test_a_requirement_opens_once_another_change_is_made():
@@ -130,7 +137,7 @@ def test_templates_know_the_argument_and_the_amount():
 
 def test_moves_are_numbered_action_by_action():
     actions = mixed_problem().actions
-    assert len(actions) == 4 + 7 + 3 + 2 + 1 + 1
+    assert len(actions) == 4 + 7 + 3 + 2 + 1 + 1 + 2
     for move in range(len(actions)):
         name = actions.actions[actions.action_of[move]].name
         assert actions.move(name, actions.argument(move)) == move
@@ -144,7 +151,7 @@ def test_moves_are_numbered_action_by_action():
         (lambda a: a.move("earn", "much"), r"adds a number \(got 'much' that is a str\)"),
         (lambda a: a.move("fly", 1), "there is no action 'fly'; the actions are earn, wages"),
         (lambda a: a.move("rise", "cook"), "'job' must be one of"),
-        (lambda a: a.argument(99), "there is no move 99; the moves are 0 to 17"),
+        (lambda a: a.argument(99), "there is no move 99; the moves are 0 to 19"),
         (lambda a: a.allowed(np.zeros((1, 6)), Limits(actions=("fly",))), "unknown actions: fly"),
         (lambda a: a.allowed(np.zeros((1, 6)), Limits(features=("fly",))), "no feature 'fly'"),
         (
@@ -231,3 +238,43 @@ def test_a_space_needs_actions_with_different_names():
 
 def _rng():
     return np.random.default_rng(0)
+
+
+def test_a_step_from_a_missing_value_only_where_the_action_says_so():
+    problem = mixed_problem()
+    record = {
+        "age": 30, "income": 2100.0, "debt": None, "school": "degree", "job": "clerk",
+        "owner": False,
+    }  # fmt: skip
+    state = problem.space.encode(record)
+    allowed = problem.actions.allowed(state)[0]
+    names = {
+        problem.actions.actions[problem.actions.action_of[m]].name for m in allowed.nonzero()[0]
+    }
+    # 'repay' cannot add to what is missing, 'rise' needs a debt that is known.
+    assert names == {"earn", "wages", "buy", "declare"}
+    move = problem.actions.move("declare", 10)
+    after = problem.actions.apply(state, np.array([move]))
+    assert problem.space.decode(after)[0]["debt"] == 10
+    phi = problem.costs.features(state, problem.actions, np.array([move]))[0]
+    assert phi[2] == pytest.approx(0.1)  # from what missing_counts_as says: 0 of 100
+
+
+@pytest.mark.parametrize(
+    ("mode", "missing", "mark", "message"),
+    [
+        ("set", None, True, "'x' is never missing; remove it"),
+        ("add", 0.0, True, "nothing can be added to a missing value"),
+        ("set", 0.0, "yes", "'from_missing' must be true or false"),
+    ],
+)
+def test_an_action_from_a_missing_value_must_make_sense(mode, missing, mark, message):
+    space = FeatureSpace((Feature("x", missing_counts_as=missing),))
+    with pytest.raises(InvalidProblem, match=message):
+        ActionSpace(space, (Action("a", "x", mode, (1.0,), from_missing=mark),))
+
+
+def test_no_step_leads_to_a_missing_value():
+    space = FeatureSpace((Feature("x", missing_counts_as=0.0),))
+    with pytest.raises(InvalidProblem, match="no step leads to a missing value"):
+        ActionSpace(space, (Action("a", "x", "set", (None,)),))

@@ -33,10 +33,8 @@ def test_a_csv_is_read_as_the_kinds_of_the_features(tmp_path):
     space = mixed_space()
     table = read_table(tmp_path / "people.csv", space)
     states, rows, message = fitting_states(space, table)
-    assert states.tolist() == [
-        [30.0, 100.1, 0.0, 0.0, 0.0, 1.0],
-        [40.0, 200.25, 3.0, 2.0, 1.0, 0.0],
-    ]
+    expected = [[30.0, 100.1, np.nan, 0.0, 0.0, 1.0], [40.0, 200.25, 3.0, 2.0, 1.0, 0.0]]
+    assert np.array_equal(states, expected, equal_nan=True)
     assert (rows.tolist(), message) == ([0, 1], "")
 
 
@@ -54,16 +52,17 @@ def test_csv_and_parquet_hold_the_same_people(tmp_path):
 def test_categories_that_look_like_numbers_or_missing_values_stay_texts(tmp_path):
     space = FeatureSpace(
         (
-            Feature("grade", "categorical", categories=("1", "2", "None"), missing="2"),
-            Feature("n", missing=7.0),
+            Feature("grade", "categorical", categories=("1", "2", "None"), missing_counts_as="2"),
+            Feature("n", missing_counts_as=7.0),
         )
     )
     (tmp_path / "t.csv").write_text("grade,n\n1,NA\nNone,0.5\n?,\n")
     read = read_table(tmp_path / "t.csv", space)
-    assert space.encode(read).tolist() == [[0.0, 7.0], [2.0, 0.5], [1.0, 7.0]]
+    gone = np.nan
+    assert np.array_equal(space.encode(read), [[0, gone], [2, 0.5], [gone, gone]], equal_nan=True)
     pd.DataFrame({"grade": [1, 2], "n": [1.0, None]}).to_parquet(tmp_path / "t.parquet")
     read = read_table(tmp_path / "t.parquet", space)
-    assert space.encode(read).tolist() == [[0.0, 1.0], [1.0, 7.0]]
+    assert np.array_equal(space.encode(read), [[0.0, 1.0], [1.0, gone]], equal_nan=True)
 
 
 def test_tabs_separate_in_a_tsv(tmp_path):
@@ -92,7 +91,7 @@ def test_an_unreadable_table_is_refused_by_name(tmp_path, name, content, message
 
 def test_a_text_among_numbers_is_refused_by_row(tmp_path):
     (tmp_path / "t.csv").write_text("n\n1\n\nabc\n")
-    space = FeatureSpace((Feature("n", missing=0.0),))
+    space = FeatureSpace((Feature("n", missing_counts_as=0.0),))
     with pytest.raises(InvalidData, match=r"row 1: 'n' must be a number .got 'abc'"):
         read_table(tmp_path / "t.csv", space)
 
@@ -123,7 +122,7 @@ def test_rows_that_do_not_fit_are_passed_over_and_the_first_is_named():
     table.loc[3, "job"] = "cook"
     states, rows, message = fitting_states(space, table)
     assert rows.tolist() == [0, 2, 4]
-    assert np.array_equal(states, space.encode([records[i] for i in (0, 2, 4)]))
+    assert np.array_equal(states, space.encode([records[i] for i in (0, 2, 4)]), equal_nan=True)
     assert message.startswith("row 1: 'age' must be at least 18 (got 12")
     with pytest.raises(InvalidData, match="lacks the columns age"):
         fitting_states(space, table.drop(columns="age"))
@@ -176,7 +175,7 @@ def test_a_draft_guesses_kinds_bounds_and_what_nobody_can_change():
     assert [f.name for f in space.features if f.immutable] == ["Age", "gender", "branch"]
     wages = space["wages"]
     assert (wages.lower, wages.upper) == (0.0, 4300.0)
-    assert wages.missing == pytest.approx(table["wages"].median())
+    assert wages.missing_counts_as == pytest.approx(table["wages"].median())
     assert space["balance"].lower <= table["balance"].min() < 0
     assert problem.goal.favourable == ("approved",)
     grids = {a.name: a.arguments for a in problem.actions.actions}
@@ -366,8 +365,12 @@ def test_actions_in_words_are_said_to_someone_they_apply_to():
         "study: Change your school from none to school (or 1 other value)",
         "rise: Change your job from clerk to manager, needs school: degree; debt: at most 50",
         "buy: Buy a home (no to yes)",
+        "declare: Reduce your debt from 4 to 0 (2 values, 0 to 10)",
     ]
-    assert len(describe_actions(problem)) == len(describe_actions(odd_problem())) == 6
+    assert describe_actions(problem, problem.space.encode({**record, "debt": None}))[-1] == (
+        "declare: Change your debt, which is not stated, to 0 (2 values, 0 to 10)"
+    )
+    assert len(describe_actions(problem)) == len(describe_actions(odd_problem())) + 1 == 7
 
 
 def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
@@ -382,7 +385,7 @@ def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
         }
     )
     space = draft_problem(table, "ok").problem.space
-    assert {f.name: f.missing for f in space.features} == {
+    assert {f.name: f.missing_counts_as for f in space.features} == {
         "n": 2,
         "job": "a",
         "owner": True,
@@ -390,7 +393,11 @@ def test_a_draft_fills_missing_values_of_every_kind_with_the_usual_one():
         "same": 4,
     }
     assert space["same"].scale is None
-    assert space.encode(table)[2].tolist() == [2.0, 0.0, 1.0, 0.0, 4.0]
+    assert np.isnan(space.encode(table)[2, 1:]).all()
+    assert (
+        space.scaled(space.encode(table))[2].tolist()
+        == space.scaled(np.array([[2.0, 0, 1, 0, 4]]))[0].tolist()
+    )
 
 
 def test_a_column_of_many_different_texts_is_left_out():

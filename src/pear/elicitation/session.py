@@ -172,7 +172,7 @@ class Session:
             plan = self.recommend().plan
         elif question is None or not is_whole(choice) or not 0 <= choice < len(question.plans):
             raise ConversationError(f"there is no plan {choice!r} in an open question to accept")
-        elif not np.array_equal(self.question_state, self.start):
+        elif not np.array_equal(self.question_state, self.start, equal_nan=True):
             raise ConversationError(
                 "the open question is about plans from a later state; accept the best plan so far"
             )
@@ -322,7 +322,7 @@ class Session:
         if event["kind"] == "answer":
             number, survey = self.n_answers, self._beliefs[self.n_answers][1]
             # A survey is of one state: what was asked elsewhere says nothing about the start.
-            if np.array_equal(event["state"], self.start):
+            if np.array_equal(event["state"], self.start, equal_nan=True):
                 survey = self._view(at_start=True).survey
             answer = answer_from_dict(event["answer"])
             posterior = self.posterior.update(self._question(event), answer, self._rng(number, 1))
@@ -364,7 +364,7 @@ class Session:
         return view if self._worth_asking(view) else self._view_from(self.start)
 
     def _view_from(self, state: Floats) -> View:
-        key, at_start = state.tobytes(), np.array_equal(state, self.start)
+        key, at_start = state.tobytes(), np.array_equal(state, self.start, equal_nan=True)
         if key not in self._views:
             self._views[key] = view_of(
                 self.planner,
@@ -382,7 +382,7 @@ class Session:
         """Plans asked about in this state before, and whether they may be asked about again."""
         shown: dict[tuple[int, ...], bool] = {}
         for event in self.events:
-            if event["kind"] == "answer" and np.array_equal(event["state"], state):
+            if event["kind"] == "answer" and np.array_equal(event["state"], state, equal_nan=True):
                 refused = event["answer"]["kind"] == "none_of_these"
                 for moves in event["plans"]:
                     shown[tuple(moves)] = shown.get(tuple(moves), True) and not refused

@@ -75,7 +75,8 @@ def fewer_limits(
 def _known(problem: Problem, value: tuple[str, Value]) -> tuple[str, Value]:
     """A feature and its value as the problem writes it."""
     feature = problem.space[value[0]]
-    return feature.name, feature.value(feature.code(value[1]))
+    stated = feature.value(feature.code(value[1]))
+    return feature.name, value[1] if stated is None else stated
 
 
 def read_choice(choice: Any, n_plans: int) -> Answer:

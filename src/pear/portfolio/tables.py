@@ -183,15 +183,11 @@ def open_table(path: str | Path) -> Source:
 
 def require_columns(source: Source, space: FeatureSpace) -> None:
     """Refuse a table that lacks columns the problem needs."""
-    absent = [
-        feature.name
-        for feature in space.features
-        if feature.name not in source.columns and feature.missing is None
-    ]
+    absent = [name for name in space.names if name not in source.columns]
     if absent:
         raise InvalidData(
             f"'{source.path}' lacks the columns {', '.join(absent)}; it has "
-            f"{', '.join(source.columns)}. Rename its columns, or declare 'missing' in the problem"
+            f"{', '.join(source.columns)}. Rename its columns, or add empty ones"
         )
 
 

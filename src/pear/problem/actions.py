@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidInput, InvalidProblem
-from pear.problem.checks import at_key, is_finite, is_number, names_tuple, plain, shown
+from pear.problem.checks import at_key, is_finite, is_missing, is_number, names_tuple, plain, shown
 from pear.problem.features import Feature, FeatureSpace, States, Value, show_number
 from pear.problem.limits import NO_LIMITS, Limits
 
@@ -46,9 +46,10 @@ class Action:
     """A way to change one feature.
 
     Mode ``set`` puts an argument in place of the value, ``add`` adds it. ``lower`` and
-    ``upper`` bound the result further than the feature's own bounds. ``phrase`` may use
-    {feature}, {before}, {after}, {argument} and {amount}. ``reviewed`` is False for an action of a
-    first draft that nobody has agreed to yet.
+    ``upper`` bound the result further than the feature's own bounds. ``from_missing`` says
+    whether the action applies where the value is missing, whatever its direction. ``phrase``
+    may use {feature}, {before}, {after}, {argument} and {amount}. ``reviewed`` is False for an
+    action of a first draft that nobody has agreed to yet.
 
     >>> income = Feature("income", label="monthly income", unit="€")
     >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
@@ -64,6 +65,7 @@ class Action:
     requires: tuple[Requirement, ...] = ()
     lower: float | None = None
     upper: float | None = None
+    from_missing: bool = False
     phrase: str = ""
     reviewed: bool = True
 
@@ -137,6 +139,11 @@ class ActionSpace:
         return np.array([sign[action.direction] for action in self.actions])[self.action_of]
 
     @cached_property
+    def from_missing(self) -> NDArray[np.bool_]:
+        """Which moves apply where their feature's value is missing, shape ``(m,)``."""
+        return np.array([action.from_missing for action in self.actions])[self.action_of]
+
+    @cached_property
     def requirement_tables(self) -> tuple[tuple[int, int, Requirement], ...]:
         """(action, column, requirement) for every requirement of every action."""
         return tuple(
@@ -201,7 +208,9 @@ class ActionSpace:
         current, result = states[:, self.feature_of], self.results(states)
         legal = (result != current) & (result >= self.bounds[:, 0]) & (result <= self.bounds[:, 1])
         rising = (result - current) * self.direction_of >= 0
-        return np.asarray(legal & rising)
+        # NaN differs from every value and compares with none: a missing value has neither a
+        # direction nor anything to add to.
+        return np.asarray(legal & np.where(np.isnan(current), self.from_missing, rising))
 
     def requirements_met(self, states: States) -> NDArray[np.bool_]:
         """Which moves have what they require of other features, shape ``(n, m)``."""
@@ -262,7 +271,9 @@ class ActionSpace:
 def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
     """One step in words, from the action's template or a plain one."""
     template = action.phrase
-    if not template:
+    if math.isnan(before) and (not template or "{before}" in template or "{amount}" in template):
+        template = "Change your {feature}, which is not stated, to {after}"
+    elif not template:
         if feature.is_number:
             verb = "Increase" if after > before else "Reduce"
             template = verb + " your {feature} from {before} to {after}"
@@ -271,7 +282,7 @@ def phrase(action: Action, feature: Feature, before: float, after: float, argume
         else:
             template = "Change your {feature} from {before} to {after}"
     content = {"feature": feature.words, "after": feature.show(after)}
-    if feature.is_number:
+    if feature.is_number and not math.isnan(before):
         content["before"] = show_number(before)
         content["amount"] = f"{show_number(abs(after - before))} {feature.unit}".strip()
         content["argument"] = f"{show_number(float(argument))} {feature.unit}".strip()
@@ -313,6 +324,7 @@ def check_action(space: FeatureSpace, action: Action) -> None:
             "reviewed", f"{where}: 'reviewed' must be true or false (got {action.reviewed!r})"
         )
     _check_direction(where, action, feature)
+    _check_from_missing(where, action, feature)
     _check_range(where, action.lower, action.upper, feature)
     _check_arguments(where, action, feature)
     _check_reach(where, action, feature)
@@ -332,6 +344,26 @@ def _check_direction(where: str, action: Action, feature: Feature) -> None:
             "direction",
             f"{where}: 'direction' is {action.direction!r}, but the categories of "
             f"'{feature.name}' have no order; set 'ordered' on the feature or remove it",
+        )
+
+
+def _check_from_missing(where: str, action: Action, feature: Feature) -> None:
+    if not isinstance(action.from_missing, bool):
+        raise at_key(
+            "from_missing",
+            f"{where}: 'from_missing' must be true or false (got {shown(action.from_missing)})",
+        )
+    if action.from_missing and not feature.may_be_missing:
+        raise at_key(
+            "from_missing",
+            f"{where}: 'from_missing' is true, but '{feature.name}' is never missing; remove it, "
+            "or give the feature 'missing_counts_as'",
+        )
+    if action.from_missing and action.mode == "add":
+        raise at_key(
+            "from_missing",
+            f"{where}: 'from_missing' is true, but nothing can be added to a missing value; "
+            "remove it, or use an action of mode 'set'",
         )
 
 
@@ -357,6 +389,12 @@ def _check_arguments(where: str, action: Action, feature: Feature) -> None:
             "arguments", f"{where} has no arguments; give a list, a range or a number of values"
         )
     for argument in action.arguments:
+        if is_missing(argument):
+            raise at_key(
+                "arguments",
+                f"{where}: an argument must be a value (got {argument!r}); no step leads to a "
+                "missing value",
+            )
         if action.mode == "set":
             try:
                 feature.code(argument)
@@ -426,6 +464,10 @@ def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement
     try:
         other = space[requirement.feature]
         for value in requirement.values:
+            if is_missing(value):
+                raise InvalidProblem(
+                    f"'{other.name}' cannot be required to be missing (got {value!r})"
+                )
             other.code(value)
         _check_range(
             f"the requirement on '{other.name}'", requirement.lower, requirement.upper, other

@@ -57,8 +57,8 @@ def draft_feature(name: str, column: pd.Series) -> tuple[Feature, str] | str:
             kind_settings.pop("upper")  # It would only keep people out.
     if len(present) < len(column):
         share = 1 - len(present) / len(column)
-        kind_settings["missing"] = _usual(present, kind_settings)
-        notes.append(f"Review: {share:.1%} of the values are missing; the usual one is put there.")
+        kind_settings["missing_counts_as"] = _usual(present, kind_settings)
+        notes.append(f"Review: {share:.1%} of the values are missing; costs see the usual one.")
     return Feature(name, **settings, **kind_settings), "\n".join(notes)
 
 

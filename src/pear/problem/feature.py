@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -23,6 +24,9 @@ from pear.problem.checks import (
 Kind = Literal["numeric", "integer", "categorical", "boolean"]
 Value = float | int | bool | str
 
+MISSING_WORDS = "not stated"
+"""What people read in place of a missing value."""
+
 LARGEST_WHOLE = 2**53
 """States are 64-bit floats: whole numbers beyond this are not all held exactly."""
 
@@ -33,7 +37,8 @@ class Feature:
 
     ``lower`` and ``upper`` are hard bounds of the value; ``scale`` is the range that costs
     see as [0, 1] (None: costs see the raw value). ``levels`` gives ordered categories their
-    place in [0, 1]. ``missing`` is the value put in place of a missing one; None refuses it.
+    place in [0, 1]. ``missing_counts_as`` allows a missing value and says what costs see for
+    it; the model is given the missing value itself. None refuses a missing value.
 
     >>> Feature("job", "categorical", categories=("none", "part", "full"), ordered=True).levels
     (0.0, 0.5, 1.0)
@@ -53,7 +58,7 @@ class Feature:
     label: str = ""
     immutable: bool = False
     protected: bool = False
-    missing: Value | None = None
+    missing_counts_as: Value | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or "->" in self.name:
@@ -154,14 +159,20 @@ class Feature:
             )
 
     def _check_missing(self) -> None:
-        if self.missing is None:
+        if self.missing_counts_as is None:
             return
-        if is_missing(self.missing):
-            raise self._refusal("missing", f"must be a value (got {self.missing!r})")
+        if is_missing(self.missing_counts_as):
+            raise self._refusal(
+                "missing_counts_as", f"must be a value (got {self.missing_counts_as!r})"
+            )
         try:
-            self.code(self.missing)
+            self.code(self.missing_counts_as)
         except InvalidRecord as error:
-            raise self._refusal("missing", f"does not fit the feature: {error}") from None
+            raise self._refusal("missing_counts_as", f"does not fit the feature: {error}") from None
+
+    @property
+    def may_be_missing(self) -> bool:
+        return self.missing_counts_as is not None
 
     @property
     def is_categorical(self) -> bool:
@@ -182,14 +193,14 @@ class Feature:
         return {category: code for code, category in enumerate(self.categories)}
 
     def code(self, value: Any) -> float:
-        """The number that stands for a value in a state vector."""
+        """The number that stands for a value in a state vector: NaN for a missing one."""
         if is_missing(value):
-            if self.missing is None:
+            if not self.may_be_missing:
                 raise InvalidRecord(
-                    f"'{self.name}' is missing; give a value, or declare 'missing' for it "
-                    "in the problem"
+                    f"'{self.name}' is missing; give a value, or declare 'missing_counts_as' for "
+                    "it in the problem if the model takes missing values"
                 )
-            value = self.missing
+            return math.nan
         if self.is_categorical:
             return self._category_code(value)
         return self._boolean_code(value) if self.kind == "boolean" else self._number(value)
@@ -242,8 +253,10 @@ class Feature:
             )
         return number
 
-    def value(self, code: float) -> Value:
-        """The value a number in a state vector stands for."""
+    def value(self, code: float) -> Value | None:
+        """The value a number in a state vector stands for; None for NaN."""
+        if math.isnan(code) and self.may_be_missing:
+            return None
         if self.is_categorical:
             if not 0 <= code < len(self.categories):
                 raise InvalidRecord(
@@ -258,6 +271,8 @@ class Feature:
     def show(self, code: float) -> str:
         """A value in people's words: ``2,100 €``, ``Bachelors``, ``yes``."""
         value = self.value(code)
+        if value is None:
+            return MISSING_WORDS
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, str):

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem, InvalidRecord
-from pear.problem.checks import plain
+from pear.problem.checks import is_missing, plain
 from pear.problem.feature import LARGEST_WHOLE, Feature, Value
 
 States = NDArray[np.float64]
@@ -67,8 +67,9 @@ class FeatureSpace:
     ) -> States:
         """Records (a dict, a row, a DataFrame, a list of dicts) as states, shape ``(n, d)``.
 
-        A DataFrame or one of its rows may have further columns; a dict may not, so that a
-        misspelt name is never taken for a missing value.
+        A DataFrame or one of its rows may have further columns but must have all of ours; a
+        dict may leave out what is missing but have no others: a misspelt name is never taken
+        for a missing value.
         """
         if isinstance(records, pd.DataFrame):
             return self._encode_frame(records)
@@ -93,6 +94,9 @@ class FeatureSpace:
     def _encode_one(self, record: Any) -> list[float]:
         if isinstance(record, pd.Series):
             _refuse_twice(record.index, self.names, "row")
+            absent = [name for name in self.names if name not in record.index]
+            if absent:
+                raise InvalidRecord(f"the row lacks {', '.join(absent)}; rename or add them")
             record = {name: record[name] for name in self.names if name in record.index}
         if not isinstance(record, Mapping):
             raise InvalidRecord(
@@ -108,24 +112,19 @@ class FeatureSpace:
 
     def _encode_frame(self, frame: pd.DataFrame) -> States:
         _refuse_twice(frame.columns, self.names, "table")
-        absent = [
-            f.name for f in self.features if f.name not in frame.columns and f.missing is None
-        ]
+        absent = [name for name in self.names if name not in frame.columns]
         if absent:
             raise InvalidRecord(
-                f"the table lacks the columns {', '.join(absent)}; add them, or declare 'missing' "
-                "for them in the problem"
+                f"the table lacks the columns {', '.join(absent)}; add them (empty where nothing "
+                "is known), or rename the columns that hold them"
             )
         states = np.empty((len(frame), len(self)))
         for column, feature in enumerate(self.features):
-            if feature.name not in frame.columns:
-                states[:, column] = feature.code(None)
-            else:
-                states[:, column] = _encode_column(feature, frame[feature.name])
+            states[:, column] = _encode_column(feature, frame[feature.name])
         return states
 
-    def decode(self, states: States) -> list[dict[str, Value]]:
-        """States as records: one dict per row."""
+    def decode(self, states: States) -> list[dict[str, Value | None]]:
+        """States as records: one dict per row; None where a value is missing."""
         return [
             {
                 feature.name: feature.value(code)
@@ -135,17 +134,15 @@ class FeatureSpace:
         ]
 
     def frame(self, states: States) -> pd.DataFrame:
-        """States as a DataFrame with the values in the person's own words."""
+        """States as a DataFrame with the values in the person's own words.
+
+        Missing values are NaN. A feature that may be missing has the same type of column
+        whether or not a value of these rows is: decimals for numbers, objects for the others.
+        """
         states = np.atleast_2d(states)
         columns: dict[str, Any] = {}
         for column, feature in enumerate(self.features):
-            codes = states[:, column]
-            if feature.is_categorical:
-                columns[feature.name] = np.array(feature.categories, object)[codes.astype(int)]
-            elif feature.kind == "boolean":
-                columns[feature.name] = codes.astype(bool)
-            else:
-                columns[feature.name] = codes.astype(int) if feature.kind == "integer" else codes
+            columns[feature.name] = value_column(feature, states[:, column])
         return pd.DataFrame(columns)
 
     def scaled(self, states: States) -> States:
@@ -155,8 +152,10 @@ class FeatureSpace:
         )
 
     def scale_column(self, column: int, codes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled values of one feature, for codes of any shape."""
+        """Scaled values of one feature, for codes of any shape; missing ones as declared."""
         feature = self.features[column]
+        if feature.may_be_missing:
+            codes = np.where(np.isnan(codes), feature.code(feature.missing_counts_as), codes)
         if feature.is_categorical:
             if not feature.levels:
                 return np.ones_like(codes)
@@ -180,6 +179,12 @@ class FeatureSpace:
             low=np.array([low for low, _ in scales]),
             span=np.array([high - low for low, high in scales]),
             clip=np.array([feature.scale is not None for feature in self.features]),
+            missing=np.array(
+                [
+                    feature.code(feature.missing_counts_as) if feature.may_be_missing else np.nan
+                    for feature in self.features
+                ]
+            ),
         )
 
     @property
@@ -188,13 +193,22 @@ class FeatureSpace:
         return self._one_hot_layout.width
 
     def one_hot(self, states: States) -> States:
-        """Scaled numbers and one-hot categories in feature order, shape ``(n, one_hot_width)``."""
+        """Scaled numbers and one-hot categories in feature order, shape ``(n, one_hot_width)``.
+
+        How planners that learn or compare people see them. A missing number is as costs see
+        it, a missing category has no 1. Models are given what they declare, not this.
+        """
         layout, states = self._one_hot_layout, np.atleast_2d(states)
         encoded = np.zeros((len(states), layout.width))
-        places = layout.starts[layout.categories] + states[:, layout.categories].astype(np.intp)
-        encoded[np.arange(len(states))[:, None], places] = 1.0
+        codes = states[:, layout.categories]
+        known = ~np.isnan(codes)
+        rows, blocks = np.nonzero(known)
+        places = layout.starts[layout.categories][blocks] + codes[known].astype(np.intp)
+        encoded[rows, places] = 1.0
+        numbers = states[:, layout.numbers]
+        numbers = np.where(np.isnan(numbers), layout.missing[layout.numbers], numbers)
         low, span = layout.low[layout.numbers], layout.span[layout.numbers]
-        scaled = (states[:, layout.numbers] - low) / span
+        scaled = (numbers - low) / span
         clipped = np.clip(scaled, 0.0, 1.0)
         encoded[:, layout.starts[layout.numbers]] = np.where(
             layout.clip[layout.numbers], clipped, scaled
@@ -213,15 +227,26 @@ class _OneHotLayout:
     low: NDArray[np.float64]
     span: NDArray[np.float64]
     clip: NDArray[np.bool_]
+    missing: NDArray[np.float64]
+
+
+def value_column(feature: Feature, codes: NDArray[np.float64]) -> NDArray[Any]:
+    """Codes ``(n,)`` of one feature as the values of a table's column, missing ones NaN."""
+    if not feature.is_categorical and feature.kind != "boolean":
+        whole = feature.kind == "integer" and not feature.may_be_missing
+        return codes.astype(int) if whole else codes
+    if feature.kind == "boolean" and not feature.may_be_missing:
+        return codes.astype(bool)
+    if not feature.may_be_missing:
+        return np.asarray(np.array(feature.categories, object)[codes.astype(int)])
+    values = np.array([*(feature.categories or (False, True)), np.nan], object)
+    return np.asarray(values[np.where(np.isnan(codes), -1, codes).astype(int)])
 
 
 def _encode_column(feature: Feature, series: pd.Series) -> NDArray[np.float64]:
     values = series.to_numpy()
     if values.dtype.kind in "iuf" and feature.is_number:
         codes = values.astype(float)
-        absent = np.isnan(codes)
-        if feature.missing is not None:
-            codes[absent] = feature.code(None)
         if _fits(feature, codes, whole=values.dtype.kind != "f"):
             return codes
     objects = series.to_numpy(dtype=object)
@@ -230,7 +255,7 @@ def _encode_column(feature: Feature, series: pd.Series) -> NDArray[np.float64]:
     for row, value in enumerate(objects):
         try:
             # The type is part of the key: True == 1, yet it is no number.
-            key = (type(value), value)
+            key = (type(value), None if is_missing(value) else value)
             if key not in known:
                 known[key] = feature.code(plain(value))
             codes[row] = known[key]
@@ -251,6 +276,8 @@ def _fits(feature: Feature, codes: NDArray[np.float64], *, whole: bool) -> bool:
         fits &= codes == np.rint(codes)
     if whole or feature.kind == "integer":
         fits &= np.abs(codes) < LARGEST_WHOLE
+    if feature.may_be_missing:
+        fits |= np.isnan(codes)
     return bool(fits.all())
 
 

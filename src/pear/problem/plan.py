@@ -79,7 +79,7 @@ class Step:
     action: str
     argument: Value
     feature: str
-    before: Value
+    before: Value | None
     after: Value
     cost: float
     score_before: float
@@ -99,7 +99,7 @@ class Plan:
     not recorded; ``limits`` are the person's own. Both are what an auditor needs.
     """
 
-    start: Mapping[str, Value]
+    start: Mapping[str, Value | None]
     steps: tuple[Step, ...]
     cost: float
     score: float

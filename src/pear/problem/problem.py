@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, walk
-from pear.problem.features import FeatureSpace
+from pear.problem.features import FeatureSpace, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.toml_text import toml_path
@@ -254,7 +254,7 @@ class Problem:
                     argument=self.actions.argument(move),
                     feature=action.feature,
                     before=records[i][action.feature],
-                    after=records[i + 1][action.feature],
+                    after=cast(Value, records[i + 1][action.feature]),
                     cost=float(costs[i].mean()),
                     score_before=float(scores[i]),
                     score_after=float(scores[i + 1]),

@@ -113,7 +113,8 @@ def _unseen_categories(problem: Problem, states: States) -> Iterator[str]:
     for column, feature in enumerate(problem.space.features):
         if not feature.is_categorical:
             continue
-        seen = np.bincount(states[:, column].astype(int), minlength=len(feature.categories)) > 0
+        stated = states[~np.isnan(states[:, column]), column].astype(int)
+        seen = np.bincount(stated, minlength=len(feature.categories)) > 0
         unseen = [c for c, is_seen in zip(feature.categories, seen, strict=True) if not is_seen]
         proposed = {
             x for a in problem.actions.actions if a.feature == feature.name for x in a.arguments
@@ -160,7 +161,7 @@ def _below_everyone(problem: Problem, states: States) -> Iterator[str]:
         move = int(np.flatnonzero(actions.action_of == number)[0])
         column = int(actions.feature_of[move])
         falls = action.mode == "add" and any(float(amount) < 0 for amount in action.arguments)
-        if falls and actions.bounds[move, 0] == -np.inf and states[:, column].min() >= 0:
+        if falls and actions.bounds[move, 0] == -np.inf and not (states[:, column] < 0).any():
             yield (
                 f"action '{action.name}' can bring '{action.feature}' below 0, where nobody is; "
                 "give the feature or the action 'lower = 0'"

@@ -89,7 +89,7 @@ FEATURE_KEYS = {
     "levels": Key("a list of numbers", _list_of(is_number)),
     "immutable": FLAG,
     "protected": FLAG,
-    "missing": VALUE,
+    "missing_counts_as": VALUE,
 }
 ACTION_KEYS = {
     "feature": Key("a text", _is_text, required=True),
@@ -100,6 +100,7 @@ ACTION_KEYS = {
         required=True,
     ),
     "direction": TEXT,
+    "from_missing": FLAG,
     "lower": NUMBER,
     "upper": NUMBER,
     "requires": Key("a list of tables", _list_of(_is_table)),
@@ -146,6 +147,12 @@ ALL_KEYS: dict[str, dict[str, Key]] = {
 }
 """Every key by the table it stands in, for the reader and for the documentation."""
 
+RENAMED = {
+    "missing": "it used to be put in before the model was asked; now the model gets the missing "
+    "value itself. Write 'missing_counts_as' for what costs see, and leave filling in to the model",
+}
+"""Keys that meant something else once, and what to write today."""
+
 
 def checked_table(content: Any, keys: Mapping[str, Key], *path: str) -> dict[str, Any]:
     """A table whose keys are known and of their types, or a refusal naming the key's path.
@@ -161,6 +168,8 @@ def checked_table(content: Any, keys: Mapping[str, Key], *path: str) -> dict[str
     for name, value in content.items():
         where = toml_path(*path, name)
         if name not in keys:
+            if name in RENAMED:
+                raise InvalidProblem(f"{where} is not a key (got {value!r}); {RENAMED[name]}")
             near = difflib.get_close_matches(name, keys, 1)
             remedy = f"did you mean '{near[0]}'?" if near else f"the keys are {', '.join(keys)}"
             raise InvalidProblem(f"{where} is not a key (got {value!r}); {remedy}")

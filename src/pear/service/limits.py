@@ -64,9 +64,9 @@ def refusals(problem: Problem, step: Step) -> list[dict[str, Any]]:
     """The limits a person may mean with "I can't do this step", the narrowest first."""
     feature = problem.space[step.feature]
     whole = {"kind": "feature", "feature": step.feature}
-    if feature.kind == "boolean":
+    if feature.kind == "boolean" or (step.before is None and not feature.is_categorical):
         return [whole]
-    if feature.is_categorical:
+    if feature.is_categorical or step.before is None:
         return [{"kind": "value", "feature": step.feature, "value": step.after}, whole]
     direction = "up" if float(step.after) > float(step.before) else "down"
     limit = {"kind": "beyond", "feature": step.feature, "value": step.after}

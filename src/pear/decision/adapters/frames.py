@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.errors import ModelError
+from pear.problem.feature_space import value_column
 from pear.problem.features import FeatureSpace, States
 
 
@@ -40,31 +40,17 @@ class FrameMaker:
         self.columns = tuple(columns)
         self.category_dtype = category_dtype
 
-    @cached_property
-    def _places(self) -> list[tuple[str, int, Any]]:
-        """Name, column and lookup table (for categories) or dtype of each column."""
-        places: list[tuple[str, int, Any]] = []
-        for name in self.columns:
-            feature, column = self.space[name], self.space.index(name)
-            if feature.is_categorical:
-                places.append((name, column, np.array(feature.categories, object)))
-            else:
-                dtype = {"boolean": bool, "integer": np.int64}.get(feature.kind, float)
-                places.append((name, column, np.dtype(dtype)))
-        return places
-
     def __call__(self, states: States) -> pd.DataFrame:
         made: dict[str, Any] = {}
-        for name, column, how in self._places:
-            codes = states[:, column]
-            if isinstance(how, np.dtype):
-                made[name] = codes.astype(how)
-            elif self.category_dtype:
+        for name in self.columns:
+            feature, codes = self.space[name], states[:, self.space.index(name)]
+            if feature.is_categorical and self.category_dtype:
+                numbers = np.where(np.isnan(codes), -1, codes).astype(int)
                 made[name] = pd.Categorical.from_codes(
-                    codes.astype(int).tolist(), categories=how.tolist()
+                    numbers.tolist(), categories=list(feature.categories)
                 )
             else:
-                made[name] = how[codes.astype(int)]
+                made[name] = value_column(feature, codes)
         return pd.DataFrame(made, copy=False)
 
 

@@ -93,9 +93,7 @@ class _SameTable:
     def __init__(self, problem: Problem, plans: Plans, source: Source) -> None:
         self.problem, self.plans, self.source = problem, plans, source
         space = problem.space
-        self.has_features = all(
-            name in source.columns or space[name].missing is not None for name in space.names
-        ) and any(name in source.columns for name in space.names)
+        self.has_features = all(name in source.columns for name in space.names)
         ids = plans.ids or ()
         self.has_ids = any(i != str(row) for i, row in zip(ids, plans.rows, strict=False))
         # The plans do not say which column their ids are from: any that agrees will do.
