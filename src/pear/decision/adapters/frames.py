@@ -47,7 +47,7 @@ class FrameMaker:
             if feature.is_categorical and self.category_dtype:
                 numbers = np.where(np.isnan(codes), -1, codes).astype(int)
                 made[name] = pd.Categorical.from_codes(
-                    numbers.tolist(), categories=list(feature.categories)
+                    numbers, categories=pd.Index(feature.categories, dtype=object)
                 )
             else:
                 made[name] = value_column(feature, codes)
