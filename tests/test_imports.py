@@ -17,7 +17,7 @@ LAYERS = (
     {"datasets"},
     {"decision"},
     {"problem"},
-    {"errors", "optional", "parallel"},
+    {"errors", "optional", "parallel", "arrays", "writing"},
 )
 LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}
 # Inside the first and last layers the single arrows that are meant.
@@ -27,6 +27,7 @@ ARROWS = {
     ("cli", "experiments"),
     ("cli", "portfolio"),
     ("optional", "errors"),
+    ("writing", "errors"),
     ("parallel", "errors"),
     ("parallel", "optional"),
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pear.elicitation import Session, SimulatedPerson
 from pear.elicitation.simulation import converse, question_of
 from pear.errors import ConversationError, FingerprintMismatch, InvalidProblem, InvalidSetting
-from pear.preferences import Logistic, Noiseless, UnknownTemperature
+from pear.preferences import Logistic, Noiseless, UnknownSharpness
 from pear.problem import Limits
 from tests.elicitation.small_lender import PERSON, lender, prior
 
@@ -186,7 +186,7 @@ def test_the_paper_s_advance_asks_from_the_state_after_the_first_step():
     [
         {"posterior": "slices"},
         {"pool": "mean"},
-        {"response": UnknownTemperature()},
+        {"response": UnknownSharpness()},
         {"response": Logistic(0.05)},
         {"k": 4},
     ],

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pear.errors import ConversationError, InvalidSetting
 from pear.preferences.answers import (
     AboutTheSame,
-    CannotDoStep,
     Chosen,
     NoneOfThese,
     Question,
@@ -121,13 +120,9 @@ def test_what_was_left_open_is_usable_when_nothing_is_uncertain():
         assert np.isfinite(value).all()
 
 
-def test_a_step_that_cannot_be_done_is_no_preference():
-    assert CannotDoStep(0, 0).log_likelihood(COSTS, Noiseless()).tolist() == [0.0, 0.0]
-
-
 @pytest.mark.parametrize(
     "answer",
-    [Chosen(2), AboutTheSame(), AboutTheSame(1.0), NoneOfThese(3.0, 1.0), CannotDoStep(1, 2)],
+    [Chosen(2), AboutTheSame(), AboutTheSame(1.0), NoneOfThese(3.0, 1.0)],
 )
 def test_an_answer_survives_json(answer):
     assert answer_from_dict(json.loads(json.dumps(answer_to_dict(answer)))) == answer
@@ -146,8 +141,6 @@ QUESTION = Question.from_plans([np.ones((1, 2)), np.ones((3, 2))])
     [
         (Chosen(2), "one of the 2 plans"),
         (Chosen(-1), "one of the 2 plans"),
-        (CannotDoStep(2, 0), "one of the 2 plans"),
-        (CannotDoStep(0, 1), "one of the 1 steps of plan 0"),
         (AboutTheSame(0.0), "'tolerance' must be a positive"),
         (NoneOfThese(1.0, -1.0), "'spread' must be a positive"),
         (NoneOfThese(float("nan"), 1.0), "'reservation' must be a cost"),
@@ -156,7 +149,6 @@ QUESTION = Question.from_plans([np.ones((1, 2)), np.ones((3, 2))])
         (Chosen(True), "one of the 2 plans"),
         (Chosen(0.5), "one of the 2 plans"),
         (Chosen("a"), "one of the 2 plans"),
-        (CannotDoStep(1, 1.5), "one of the 3 steps of plan 1"),
     ],
 )
 def test_an_answer_to_another_question_is_refused(answer, message):

@@ -18,7 +18,7 @@ from pear.preferences import (
     Logistic,
     Noiseless,
     ParticlePosterior,
-    UnknownTemperature,
+    UnknownSharpness,
 )
 
 from .people import choice, random_question
@@ -43,8 +43,8 @@ def simulate(prior, response, start, *, people, questions, seed):
     for _ in range(people):
         [truth], [label] = prior.sample(1, rng)
         told = response
-        if isinstance(response, UnknownTemperature):
-            told = Logistic(float(response.temperatures(rng.standard_normal())))
+        if isinstance(response, UnknownSharpness):
+            told = Logistic(float(response.sharpness(rng.standard_normal())))
         posterior = start(prior, response, rng)
         for _ in range(questions):
             question = random_question(rng, WIDTH, plans=2, longest=2, floor=1.0)
@@ -52,8 +52,8 @@ def simulate(prior, response, start, *, people, questions, seed):
         chosen = rng.choice(len(posterior.weights), size=DRAWS, p=posterior.weights)
         draws = posterior.samples[chosen]
         quantities = [draws[:, 0] < truth[0], draws[:, 1] < truth[1], draws.sum(1) < truth.sum()]
-        if isinstance(response, UnknownTemperature):
-            quantities.append(posterior.temperatures[chosen] < told.temperature)
+        if isinstance(response, UnknownSharpness):
+            quantities.append(posterior.sharpness[chosen] < told.sharpness)
         ranks.append([np.count_nonzero(quantity) for quantity in quantities])
         labels.append(label)
         shares.append(posterior.component_shares())
@@ -70,7 +70,7 @@ def particles(prior, response, rng):
     return ParticlePosterior.start(prior, response, rng, n_particles=150, reservoir=1)
 
 
-@pytest.mark.parametrize("response", [Noiseless(), Logistic(2.0), UnknownTemperature(2.0, 0.7)])
+@pytest.mark.parametrize("response", [Noiseless(), Logistic(2.0), UnknownSharpness(2.0, 0.7)])
 def test_particles_are_calibrated_on_one_component(response):
     ranks, _, _ = simulate(ONE, response, particles, people=300, questions=5, seed=1)
     assert smallest_p_value(ranks) > 0.01

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pear.preferences.ensemble import Clusters, _global_directions, sample_ensemble
+from pear.preferences.slices import Clusters, _global_directions, sample_ensemble
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]]) * np.array([[1.0, 10.0], [10.0, 100.0]])
 PRECISION = np.linalg.inv(COVARIANCE)

@@ -5,9 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pear.preferences.answers import AboutTheSame, CannotDoStep, Chosen, NoneOfThese
-from pear.preferences.evidence import Evidence, Relaxation, violation
-from pear.preferences.response import Logistic, Noiseless, UnknownTemperature
+from pear.preferences.answers import (
+    AboutTheSame,
+    Chosen,
+    Evidence,
+    NoneOfThese,
+    Relaxation,
+    violation,
+)
+from pear.preferences.response import Logistic, Noiseless, UnknownSharpness
 
 from .people import log_likelihood, random_question
 
@@ -29,7 +35,7 @@ def conversations(draw):
 
 def responses():
     standard = np.linspace(-1, 1, 7)
-    return [Noiseless(), Logistic(0.9), UnknownTemperature().given(standard)]
+    return [Noiseless(), Logistic(0.9), UnknownSharpness().given(standard)]
 
 
 @pytest.mark.parametrize("response", responses())
@@ -58,10 +64,3 @@ def test_slack_allows_a_dearer_plan():
     assert violation(costs, 0).tolist() == [2.0, 0.5, 0.0]
     value = Relaxation(slack=1.0).log_likelihood(costs, Chosen(0), Noiseless())
     assert value.tolist() == [-np.inf, 0.0, 0.0]
-
-
-def test_an_answer_without_likelihood_is_no_evidence():
-    evidence = Evidence()
-    question = random_question(np.random.default_rng(0), WIDTH)
-    assert evidence.adding(question, CannotDoStep(0, 0)) is evidence
-    assert len(evidence.adding(question, Chosen(0)).answered) == 1

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm, truncnorm
 
-from pear.preferences.answers import Chosen, NoneOfThese, Question
-from pear.preferences.evidence import Evidence, Relaxation
+from pear.preferences.answers import Chosen, Evidence, NoneOfThese, Question, Relaxation
 from pear.preferences.moves import Particles, elliptical_moves
 from pear.preferences.prior import GaussianMixturePrior
-from pear.preferences.response import Logistic, Noiseless, UnknownTemperature
+from pear.preferences.response import Logistic, Noiseless, UnknownSharpness
 
 # One weight w; plan 0 costs 2 w and plan 1 costs w: choosing plan 0 says that w is negative.
 NEGATIVE = (Question.from_plans([[[2.0]], [[1.0]]]), Chosen(0))
@@ -83,14 +82,14 @@ def test_a_relaxed_answer_moves_the_bound():
     assert kstest(particles.samples[:, 0], expected.cdf).pvalue > 0.01
 
 
-def test_the_temperature_moves_with_the_weights():
+def test_the_sharpness_moves_with_the_weights():
     # A plan of cost 1 against one of cost 2, whatever the weights, as good as: the posterior of
-    # the standard normal z of the temperature e^z is N(z) / (1 + exp(-e^z)).
+    # the standard normal z of the sharpness e^z is N(z) / (1 + exp(-e^z)).
     rng = np.random.default_rng(4)
     prior = GaussianMixturePrior([[1.0]], [[1e-12]], background_weight=0.0)
     evidence = Evidence(((Question.from_plans([[[1.0]], [[2.0]]]), Chosen(1)),))
     particles = start(prior, 0, np.ones(4000), rng.standard_normal(4000))
-    response = UnknownTemperature(median=1.0, spread=1.0)
+    response = UnknownSharpness(median=1.0, spread=1.0)
     for _ in range(20):
         particles, _ = elliptical_moves(particles, prior, response, evidence, rng, sweeps=2)
     grid = np.linspace(-6, 6, 4001)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from pear.errors import ConversationError, InvalidSetting
 from pear.preferences import (
     AboutTheSame,
-    CannotDoStep,
     Chosen,
     GaussianMixturePrior,
     Logistic,
@@ -16,7 +15,7 @@ from pear.preferences import (
     NoneOfThese,
     ParticlePosterior,
     Question,
-    UnknownTemperature,
+    UnknownSharpness,
     particles,
 )
 from pear.preferences.particles import _allocation, _reweighted
@@ -39,7 +38,7 @@ def begin(response, prior=PRIOR, n_particles=400, seed=0, **settings):
     return ParticlePosterior.start(prior, response, rng, n_particles=n_particles, **settings)
 
 
-@pytest.mark.parametrize("response", [Noiseless(), Logistic(2.0), UnknownTemperature(2.0, 0.5)])
+@pytest.mark.parametrize("response", [Noiseless(), Logistic(2.0), UnknownSharpness(2.0, 0.5)])
 def test_a_conversation_agrees_with_weighted_draws_of_the_prior(response):
     rng = np.random.default_rng(1)
     truth, _ = PRIOR.sample(1, rng)
@@ -48,20 +47,20 @@ def test_a_conversation_agrees_with_weighted_draws_of_the_prior(response):
     answered.insert(3, (random_question(rng, WIDTH), AboutTheSame(1.0)))
     answered.append((random_question(rng, WIDTH), NoneOfThese(3.0, 1.0)))
     posterior = converse(begin(response, n_particles=4000), answered)
-    if isinstance(response, UnknownTemperature):
-        # The same temperature must have given all the answers: average over it outside.
+    if isinstance(response, UnknownSharpness):
+        # The same sharpness must have given all the answers: average over it outside.
         draws, components = PRIOR.sample(400_000, rng)
-        given_temperature = response.given(rng.standard_normal(len(draws)))
+        given_sharpness = response.given(rng.standard_normal(len(draws)))
         weights = np.exp(
-            sum(a.log_likelihood(q.costs(draws), given_temperature) for q, a in answered)
+            sum(a.log_likelihood(q.costs(draws), given_sharpness) for q, a in answered)
         )
         weights /= weights.sum()
         mean = weights @ draws
         deviation = np.sqrt(weights @ (draws - mean) ** 2)
         shares = np.bincount(components, weights)
-        temperature = weights @ given_temperature.temperatures
-        estimate = posterior.weights @ posterior.temperatures
-        assert estimate == pytest.approx(temperature, rel=0.1)
+        sharpness = weights @ given_sharpness.sharpness
+        estimate = posterior.weights @ posterior.sharpness
+        assert estimate == pytest.approx(sharpness, rel=0.1)
     else:
         mean, deviation, shares, _ = importance_reference(PRIOR, answered, response, 400_000, rng)
     assert posterior.rejuvenations >= 1
@@ -100,14 +99,6 @@ def test_noiseless_answers_hold_for_every_particle():
     assert posterior.health.good
 
 
-def test_a_step_that_cannot_be_done_changes_nothing_but_the_count():
-    before = begin(Noiseless())
-    after = before.update(FIRST_OR_SECOND, CannotDoStep(0, 0), np.random.default_rng(0))
-    assert after.n_answers == 1
-    assert after.samples is before.samples
-    assert after.weights is before.weights
-
-
 def test_an_answer_few_expected_is_reached_in_steps():
     # Weight 0 exceeds weight 1 by 6 on average, with variance 2: the opposite has a probability
     # of about 1e-5, and there is no background to explain it.
@@ -131,7 +122,7 @@ def test_a_contradiction_falls_back_to_noise_and_says_so():
     health = posterior.health
     assert health.contradiction == 1
     assert isinstance(posterior.response, Logistic)
-    assert health.fallback_temperature == posterior.response.temperature
+    assert health.fallback_sharpness == posterior.response.sharpness
     assert "answer 2 contradicts earlier ones" in str(health)
     assert posterior.weights.sum() == pytest.approx(1.0)
     assert health.effective_sample_size > 100
@@ -146,27 +137,26 @@ def test_after_a_contradiction_the_conversation_goes_on():
     third = Question.from_plans([[[0, 0, 1.0, 0]], [[0, 0, 0, 1.0]]])
     answered = [
         (FIRST_OR_SECOND, Chosen(0)),
-        (FIRST_OR_SECOND, CannotDoStep(0, 0)),
         (FIRST_OR_SECOND, Chosen(1)),
         (third, Chosen(1)),
     ]
     posterior = converse(begin(Noiseless()), answered)
-    assert posterior.n_answers == 4
-    assert posterior.health.contradiction == 2
+    assert posterior.n_answers == 3
+    assert posterior.health.contradiction == 1
     assert posterior.mean()[3] < posterior.mean()[2]
 
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=6),
-    st.sampled_from([Noiseless(), Logistic(1e3), Logistic(0.5), UnknownTemperature()]),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6),
+    st.sampled_from([Noiseless(), Logistic(1e3), Logistic(0.5), UnknownSharpness()]),
 )
 def test_no_conversation_empties_the_posterior(script, response):
     posterior = begin(response, n_particles=100, reservoir=1)
     for number, (subject, word) in enumerate(script):
         rng = np.random.default_rng(subject)
         question = random_question(rng, WIDTH, plans=2, floor=0.5)
-        said = [Chosen(0), Chosen(1), Chosen(0), AboutTheSame(), NoneOfThese(), CannotDoStep(0, 0)]
+        said = [Chosen(0), Chosen(1), Chosen(0), AboutTheSame(), NoneOfThese()]
         posterior = posterior.update(question, said[word], np.random.default_rng(number))
         assert np.isfinite(posterior.samples).all()
         assert posterior.weights.min() >= 0

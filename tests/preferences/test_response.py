@@ -13,12 +13,12 @@ from pear.preferences.response import (
     Logistic,
     Noiseless,
     PerSampleLogistic,
-    UnknownTemperature,
+    UnknownSharpness,
     response_from_dict,
 )
 
 costs = arrays(float, st.tuples(st.integers(1, 5), st.integers(2, 4)), elements=st.floats(0, 1e4))
-models = [Logistic(0.9), Noiseless(), UnknownTemperature(0.9, 1.0)]
+models = [Logistic(0.9), Noiseless(), UnknownSharpness(0.9, 1.0)]
 
 
 @given(costs)
@@ -75,24 +75,24 @@ def test_a_difference_of_rounding_is_a_tie():
     assert np.exp(Noiseless().log_probabilities(same)).tolist() == [[0.5, 0.5]]
 
 
-def test_temperatures_are_log_normal():
-    model = UnknownTemperature(median=2.0, spread=0.5)
+def test_sharpness_are_log_normal():
+    model = UnknownSharpness(median=2.0, spread=0.5)
     # z = -1, 0, 1: 2 e^-0.5, 2, 2 e^0.5
     expected = [2 * np.exp(-0.5), 2.0, 2 * np.exp(0.5)]
-    assert model.temperatures(np.array([-1.0, 0.0, 1.0])) == pytest.approx(expected)
+    assert model.sharpness(np.array([-1.0, 0.0, 1.0])) == pytest.approx(expected)
 
 
-def test_an_unknown_temperature_is_averaged_over():
-    model = UnknownTemperature(median=0.5, spread=0.7)
-    draws = model.temperatures(np.random.default_rng(0).standard_normal(200_000))
-    # P(first of costs 1, 3) = 1 / (1 + exp(-2 temperature))
+def test_an_unknown_sharpness_is_averaged_over():
+    model = UnknownSharpness(median=0.5, spread=0.7)
+    draws = model.sharpness(np.random.default_rng(0).standard_normal(200_000))
+    # P(first of costs 1, 3) = 1 / (1 + exp(-2 sharpness))
     direct = (1 / (1 + np.exp(-2 * draws))).mean()
     [[first, _]] = np.exp(model.log_probabilities(np.array([[1.0, 3.0]])))
     assert first == pytest.approx(direct, abs=2e-3)
 
 
-def test_each_sample_answers_with_its_own_temperature():
-    model = UnknownTemperature(median=1.0, spread=1.0).given(np.array([0.0, 1.0]))
+def test_each_sample_answers_with_its_own_sharpness():
+    model = UnknownSharpness(median=1.0, spread=1.0).given(np.array([0.0, 1.0]))
     costs = np.array([[1.0, 2.0], [1.0, 2.0]])
     careless, careful = np.exp(model.log_probabilities(costs))[:, 0]
     assert careless == pytest.approx(1 / (1 + np.exp(-1)))
@@ -107,7 +107,7 @@ def test_a_model_survives_json(model):
     assert response_from_dict(json.loads(json.dumps(model.to_dict()))) == model
 
 
-def test_per_sample_temperatures_survive_json():
+def test_per_sample_sharpness_survive_json():
     stored = PerSampleLogistic(np.array([0.5, 2.0])).to_dict()
     read = response_from_dict(json.loads(json.dumps(stored)))
     costs = np.array([[1.0, 2.0], [1.0, 2.0]])
@@ -124,15 +124,21 @@ def test_an_unknown_model_is_refused_with_the_known_ones():
         response_from_dict({"model": "psychic"})
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf"), "hot"])
-def test_a_temperature_that_is_not_positive_is_refused_with_a_remedy(temperature):
+@pytest.mark.parametrize("sharpness", [0.0, -1.0, float("nan"), float("inf"), "hot"])
+def test_a_sharpness_that_is_not_positive_is_refused_with_a_remedy(sharpness):
     with pytest.raises(InvalidSetting, match="Noiseless"):
-        Logistic(temperature)
+        Logistic(sharpness)
     with pytest.raises(InvalidSetting, match=r"'median'.*Noiseless"):
-        UnknownTemperature(median=temperature)
+        UnknownSharpness(median=sharpness)
 
 
 @pytest.mark.parametrize("spread", [0.0, -1.0, float("nan")])
 def test_a_spread_that_is_not_positive_is_refused_with_a_remedy(spread):
     with pytest.raises(InvalidSetting, match="Logistic"):
-        UnknownTemperature(spread=spread)
+        UnknownSharpness(spread=spread)
+
+
+def test_what_earlier_versions_called_temperature_is_read_as_sharpness():
+    assert response_from_dict({"model": "logistic", "temperature": 0.4}) == Logistic(0.4)
+    stored = {"model": "unknown_temperature", "median": 0.5, "spread": 2.0}
+    assert response_from_dict(stored) == UnknownSharpness(0.5, 2.0)

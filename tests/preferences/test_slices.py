@@ -5,14 +5,13 @@ import pytest
 
 from pear.errors import InvalidSetting
 from pear.preferences import (
-    CannotDoStep,
     Chosen,
     EnsembleSlicePosterior,
     GaussianMixturePrior,
     Logistic,
     Noiseless,
     Question,
-    UnknownTemperature,
+    UnknownSharpness,
 )
 
 from .people import importance_reference
@@ -62,18 +61,18 @@ def test_log_densities_are_prior_times_likelihood():
     assert np.allclose(posterior.log_densities, expected)
 
 
-def test_the_temperature_is_inferred_too():
+def test_the_sharpness_is_inferred_too():
     # Thrice a plan of cost 10 is preferred to one of cost 5: this person hardly looks.
     prior = GaussianMixturePrior([[5.0, 5.0]], [[0.01, 0.01]], background_weight=0.0)
-    response = UnknownTemperature(median=1.0, spread=1.0)
+    response = UnknownSharpness(median=1.0, spread=1.0)
     before = EnsembleSlicePosterior.start(
         prior, response, np.random.default_rng(0), burn_in=40, steps=100, global_share=0.0
     )
     after = converse(before, *[(OTHER, Chosen(0))] * 3)
     draws = response.given(np.random.default_rng(1).standard_normal(200_000))
-    likelihood = (1 + np.exp(5 * draws.temperatures)) ** -3
-    expected = (likelihood @ draws.temperatures) / likelihood.sum()
-    assert after.temperatures.mean() == pytest.approx(expected, rel=0.1)
+    likelihood = (1 + np.exp(5 * draws.sharpness)) ** -3
+    expected = (likelihood @ draws.sharpness) / likelihood.sum()
+    assert after.sharpness.mean() == pytest.approx(expected, rel=0.1)
     assert after.samples.shape[1] == 2
 
 
@@ -86,13 +85,6 @@ def test_a_contradiction_falls_back_to_noise_and_says_so():
     further = converse(posterior, (OTHER, Chosen(1)))
     assert further.health.contradiction == 1
     assert further.n_answers == 3
-
-
-def test_a_step_that_cannot_be_done_changes_nothing_but_the_count():
-    before = begin(Noiseless())
-    after = converse(before, (QUESTION, CannotDoStep(0, 0)))
-    assert after.samples.base is before.samples.base
-    assert after.n_answers == 1
 
 
 def test_the_same_seed_gives_the_same_samples():

@@ -43,7 +43,8 @@ def command(
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.sources import read_prior
-    from pear.problem.files import model_location, read_problem, write_text
+    from pear.problem.files import model_location, read_problem
+    from pear.writing import write_text
 
     console = make_console()
     problem = read_problem(problem_file)

@@ -48,7 +48,8 @@ def command(
     from pear.portfolio.conversations import read_conversations
     from pear.portfolio.sources import read_prior
     from pear.portfolio.worker import ModelPlace, Search
-    from pear.problem.files import model_location, read_problem, write_text
+    from pear.problem.files import model_location, read_problem
+    from pear.writing import write_text
 
     stated = read_problem(problem)
     place = model or model_location(stated, problem)

@@ -32,7 +32,8 @@ def command(
     from pear.portfolio.conversations import read_conversations
     from pear.portfolio.prior_fit import FitSettings, fit_prior
     from pear.portfolio.sources import read_prior
-    from pear.problem.files import read_problem, write_text
+    from pear.problem.files import read_problem
+    from pear.writing import write_text
 
     stated = read_problem(problem)
     fit = fit_prior(

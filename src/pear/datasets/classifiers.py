@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -31,6 +30,7 @@ from pear.decision.tree import DecisionTree
 from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.problem.features import FeatureSpace, States
+from pear.writing import replacing
 
 Kind = Literal["network", "logistic", "tree"]
 Scores = Callable[[States], NDArray[np.float64]]
@@ -120,9 +120,8 @@ def _write(path: Path, model: Model, result: Report) -> None:
     else:
         arrays |= {part: getattr(model, part) for part in _TREE_PARTS}
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{os.getpid()}-{path.name}")
-    np.savez(unfinished, **arrays)
-    os.replace(unfinished, path)
+    with replacing(path) as part, part.open("wb") as stream:
+        np.savez(stream, **arrays)
 
 
 def _read(path: Path, space: FeatureSpace) -> tuple[Model, Report] | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from pear.errors import DataUnavailable, InvalidData, InvalidSetting
+from pear.writing import replacing
 
 Fetcher = Callable[[int], pd.DataFrame]
 """Gives the whole table of an OpenML data set by its number."""
@@ -158,9 +159,8 @@ def _plain(column: str) -> str:
 def _keep(table: pd.DataFrame, path: Path) -> None:
     """Write the table whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{os.getpid()}-{path.name}")
-    table.to_csv(unfinished, index=False, compression="gzip")
-    os.replace(unfinished, path)
+    with replacing(path) as part:
+        table.to_csv(part, index=False, compression="gzip")
 
 
 CAPS = {"RevolvingUtilizationOfUnsecuredLines": 1.0, "DebtRatio": 1.0, "MonthlyIncome": 17_000.0}

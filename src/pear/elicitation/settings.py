@@ -11,7 +11,7 @@ from pear.preferences import (
     Logistic,
     Noiseless,
     ResponseModel,
-    UnknownTemperature,
+    UnknownSharpness,
     response_from_dict,
 )
 from pear.problem.checks import is_number, is_whole, plain
@@ -59,9 +59,9 @@ class Settings:
                 )
         if not is_number(self.min_gain) or not self.min_gain >= 0:
             raise InvalidSetting(f"'min_gain' must be 0 or more (got {self.min_gain!r})")
-        if not isinstance(self.response, Logistic | Noiseless | UnknownTemperature):
+        if not isinstance(self.response, Logistic | Noiseless | UnknownSharpness):
             raise InvalidSetting(
-                "'response' must be Noiseless(), Logistic(temperature) or UnknownTemperature() "
+                "'response' must be Noiseless(), Logistic(sharpness) or UnknownSharpness() "
                 f"(got {self.response!r})"
             )
         for name, known in (

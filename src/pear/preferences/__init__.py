@@ -6,22 +6,20 @@ A prior over weights, what a person's answers say about them, and the posterior 
 from pear.preferences.answers import (
     AboutTheSame,
     Answer,
-    CannotDoStep,
     Chosen,
     NoneOfThese,
     Question,
     answer_from_dict,
     answer_to_dict,
 )
-from pear.preferences.default_prior import default_prior
 from pear.preferences.particles import ParticlePosterior
 from pear.preferences.posterior import Health, Posterior
-from pear.preferences.prior import GaussianMixturePrior
+from pear.preferences.prior import GaussianMixturePrior, default_prior
 from pear.preferences.response import (
     Logistic,
     Noiseless,
     ResponseModel,
-    UnknownTemperature,
+    UnknownSharpness,
     response_from_dict,
 )
 from pear.preferences.slices import EnsembleSlicePosterior
@@ -29,7 +27,6 @@ from pear.preferences.slices import EnsembleSlicePosterior
 __all__ = [
     "AboutTheSame",
     "Answer",
-    "CannotDoStep",
     "Chosen",
     "EnsembleSlicePosterior",
     "GaussianMixturePrior",
@@ -41,7 +38,7 @@ __all__ = [
     "Posterior",
     "Question",
     "ResponseModel",
-    "UnknownTemperature",
+    "UnknownSharpness",
     "answer_from_dict",
     "answer_to_dict",
     "default_prior",

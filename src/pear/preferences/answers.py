@@ -1,21 +1,25 @@
 """What was asked, what was answered, and how likely is that answer?
 
-A question is k plans, each the cost features of its steps. An answer is one of four things a
+A question is k plans, each the cost features of its steps. An answer is one of three things a
 person can say; each has a likelihood, written in its own class, given the costs of the plans
-under a weight sample and the response model in use.
+under a weight sample and the response model in use. :class:`Evidence` holds all the questions
+and answers of a conversation: the cost of a step is linear in the weights, so the features of
+all the steps ever asked about form one matrix, and every likelihood is a function of its product
+with the samples. Samplers keep that product and combine it instead of multiplying again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pear.errors import ConversationError, InvalidSetting
-from pear.preferences.response import Costs, ResponseModel
+from pear.preferences.response import TIE, Costs, ResponseModel
 from pear.problem.checks import is_finite, is_whole
 
 
@@ -219,43 +223,16 @@ class NoneOfThese:
         )
 
 
-@dataclass(frozen=True)
-class CannotDoStep:
-    """ "I cannot do this step": step number ``step`` of plan number ``plan``, from 0.
-
-    Likelihood: 1. It is a limit on the plans a person may be offered, not a preference; the
-    conversation keeps it and the posterior does not change.
-    """
-
-    plan: int
-    step: int
-
-    def check(self, question: Question) -> None:
-        Chosen(self.plan).check(question)
-        if not _is_place(self.step, question.lengths[self.plan]):
-            raise ConversationError(
-                f"'step' must be one of the {question.lengths[self.plan]} steps of plan "
-                f"{self.plan}, counted from 0 (got {self.step!r})"
-            )
-
-    def resolve(self, costs: Costs, weights: NDArray[np.float64]) -> CannotDoStep:
-        return self
-
-    def log_likelihood(self, costs: Costs, response: ResponseModel) -> NDArray[np.float64]:
-        return np.zeros(costs.shape[:-1])
-
-
 def _is_place(number: Any, count: int) -> bool:
     return is_whole(number) and 0 <= number < count
 
 
-Answer = Chosen | AboutTheSame | NoneOfThese | CannotDoStep
+Answer = Chosen | AboutTheSame | NoneOfThese
 
 _KINDS: dict[str, type[Answer]] = {
     "chosen": Chosen,
     "about_the_same": AboutTheSame,
     "none_of_these": NoneOfThese,
-    "cannot_do_step": CannotDoStep,
 }
 
 
@@ -278,3 +255,149 @@ def answer_from_dict(stored: Mapping[str, Any]) -> Answer:
             f"'kind' of an answer must be one of {', '.join(_KINDS)} (got {kind!r})"
         )
     return _KINDS[kind](**settings)
+
+
+Projection = NDArray[np.float64]
+"""Every term of every plan asked about, under n samples, shape ``(r, n)``."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """An answer taken less than seriously, on the way to it from the answers before.
+
+    Either its likelihood to the power ``exponent``, or, for a noiseless choice, a chosen plan
+    that may be dearer than the cheapest by up to ``slack``.
+    """
+
+    exponent: float = 0.0
+    slack: float | None = None
+
+    def log_likelihood(
+        self, costs: Costs, answer: Answer, response: ResponseModel
+    ) -> NDArray[np.float64]:
+        """Log of the relaxed likelihood, shape ``(n,)``."""
+        if self.slack is None:
+            return self.exponent * answer.log_likelihood(costs, response)
+        assert isinstance(answer, Chosen)
+        return np.where(violation(costs, answer.plan) <= self.slack, 0.0, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Questions and their answers, ready to be judged for many samples at once.
+
+    The terms are kept in the order: first terms of all plans, second terms of those that have
+    one, and so on, plans with more terms first. Adding up a plan is then adding blocks of rows.
+    """
+
+    answered: tuple[tuple[Question, Answer], ...] = ()
+
+    def adding(self, question: Question, answer: Answer) -> Evidence:
+        """This evidence and one more answer."""
+        return Evidence((*self.answered, (question, answer)))
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.intp]:
+        """Number of terms of each plan, one question after the other."""
+        ends = [np.append(question.starts[1:], len(question.rows)) for question, _ in self.answered]
+        starts = [question.starts for question, _ in self.answered]
+        return np.concatenate(ends) - np.concatenate(starts)
+
+    @cached_property
+    def _places(self) -> list[NDArray[np.intp]]:
+        """Row of the cost of each plan, one array ``(k,)`` per question."""
+        order = np.argsort(-self._lengths, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        counts = [question.n_plans for question, _ in self.answered]
+        return np.split(place, np.cumsum(counts)[:-1])
+
+    @cached_property
+    def _row_order(self) -> NDArray[np.intp]:
+        lengths = self._lengths
+        position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return np.lexsort((np.repeat(np.concatenate(self._places), lengths), position))
+
+    @cached_property
+    def _block_sizes(self) -> list[int]:
+        """How many plans have a first, a second, ... term."""
+        return [int((self._lengths > step).sum()) for step in range(self._lengths.max())]
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        """Features of all terms, shape ``(r, p)``."""
+        return np.concatenate([question.rows for question, _ in self.answered])[self._row_order]
+
+    @cached_property
+    def _floors(self) -> float | NDArray[np.float64] | None:
+        """One floor for all, or one per term ``(r, 1)``; None where nobody has one."""
+        floors = [question.floor for question, _ in self.answered]
+        if len(set(floors)) == 1:
+            return floors[0]
+        values = [-np.inf if floor is None else floor for floor in floors]
+        lengths = [len(question.rows) for question, _ in self.answered]
+        return np.repeat(values, lengths)[self._row_order][:, None]
+
+    @cached_property
+    def _choices(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        return _choice_tables(self.answered, self._places)
+
+    @cached_property
+    def _earlier_choices(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        return _choice_tables(self.answered[:-1], self._places)
+
+    def project(self, samples: NDArray[np.float64]) -> Projection:
+        """All terms under the samples ``(n, p)``, shape ``(r, n)``."""
+        return np.asarray(self.rows @ samples.T)
+
+    def log_likelihood(
+        self, projection: Projection, response: ResponseModel, relaxed: Relaxation | None = None
+    ) -> NDArray[np.float64]:
+        """Log probability of all the answers under each sample, shape ``(n,)``.
+
+        With ``relaxed``, the last answer counts as little as that says. Writes into
+        ``projection``, to need no memory of its size again.
+        """
+        costs = self._plan_costs(projection)
+        total = np.zeros(costs.shape[1])
+        for chosen, others in self._choices if relaxed is None else self._earlier_choices:
+            total += response.log_choice(costs[chosen], costs[others]).sum(axis=0)
+        judged = len(self.answered) - (relaxed is not None)
+        for (_, answer), places in zip(self.answered[:judged], self._places, strict=False):
+            if not isinstance(answer, Chosen):
+                total += answer.log_likelihood(costs[places].T, response)
+        if relaxed is not None:
+            last = costs[self._places[-1]].T
+            total += relaxed.log_likelihood(last, self.answered[-1][1], response)
+        return total
+
+    def _plan_costs(self, projection: Projection) -> NDArray[np.float64]:
+        """Costs of all plans asked about, in the order of ``_places``, shape ``(plans, n)``."""
+        if self._floors is not None:
+            np.maximum(projection, self._floors, out=projection)
+        costs = projection[: len(self._lengths)]
+        first = len(costs)
+        for size in self._block_sizes[1:]:
+            costs[:size] += projection[first : first + size]
+            first += size
+        return costs
+
+
+def violation(costs: Costs, plan: int) -> NDArray[np.float64]:
+    """How much dearer than the cheapest the chosen plan is, shape ``(n,)``; 0 for a tie."""
+    least = costs.min(axis=1)
+    excess = costs[:, plan] - least
+    return np.where(excess <= TIE * np.maximum(1.0, np.abs(least)), 0.0, excess)
+
+
+def _choice_tables(
+    answered: Sequence[tuple[Question, Answer]], places: Sequence[NDArray[np.intp]]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """For each number of plans k: rows of the chosen ones ``(q,)``, of the others ``(k-1, q)``."""
+    groups: dict[int, list[NDArray[np.intp]]] = {}
+    for (question, answer), own in zip(answered, places, strict=False):
+        if isinstance(answer, Chosen):
+            chosen_first = np.append(own[answer.plan], np.delete(own, answer.plan))
+            groups.setdefault(question.n_plans, []).append(chosen_first)
+    tables = [np.stack(group, axis=1) for _, group in sorted(groups.items())]
+    return [(table[0], table[1:]) for table in tables]

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.preferences.evidence import Evidence, Projection, Relaxation
+from pear.preferences.answers import Evidence, Projection, Relaxation
 from pear.preferences.prior import GaussianMixturePrior
-from pear.preferences.response import ResponseModel, UnknownTemperature
+from pear.preferences.response import ResponseModel, UnknownSharpness
 
 MAX_SHRINKS = 60
 """Each shrink halves the bracket on average: after 60 it is as narrow as rounding."""
@@ -36,8 +36,8 @@ class Particles:
     """Where the particles stand.
 
     ``samples`` ``(n, p)``; ``components`` ``(n,)``, the Gaussian each moves within;
-    ``standard``, the standard normal value of each particle's temperature ``(n,)``, or None
-    where the temperature is not inferred.
+    ``standard``, the standard normal value of each particle's sharpness ``(n,)``, or None
+    where the sharpness is not inferred.
     """
 
     samples: NDArray[np.float64]
@@ -51,8 +51,8 @@ class Particles:
 
 
 def response_at(response: ResponseModel, standard: NDArray[np.float64] | None) -> ResponseModel:
-    """The response model of particles with these standard normal temperatures."""
-    if standard is None or not isinstance(response, UnknownTemperature):
+    """The response model of particles whose sharpness has these standard normal values."""
+    if standard is None or not isinstance(response, UnknownSharpness):
         return response
     return response.given(standard)
 
@@ -203,8 +203,8 @@ class _Ellipses:
     across: Projection
     excess: NDArray[np.float64]
     """Log of the prior over the fit, as coefficients ``(6, n)``."""
-    temperatures: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None
-    """The same three for the standard normal temperature, each ``(n,)``, where it is inferred."""
+    sharpness: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None
+    """The same three for the standard normal sharpness, each ``(n,)``, where it is inferred."""
     response: ResponseModel
     evidence: Evidence
     relaxed: Relaxation | None
@@ -213,17 +213,17 @@ class _Ellipses:
 
     def take(self, kept: NDArray[np.intp]) -> _Ellipses:
         """The ellipses with these indices."""
-        temperatures = None
-        if self.temperatures is not None:
-            middle, offset, across = self.temperatures
-            temperatures = middle[kept], offset[kept], across[kept]
+        sharpness = None
+        if self.sharpness is not None:
+            middle, offset, across = self.sharpness
+            sharpness = middle[kept], offset[kept], across[kept]
         return replace(
             self,
             middle=self.middle.take(kept, axis=1),
             offset=self.offset.take(kept, axis=1),
             across=self.across.take(kept, axis=1),
             excess=self.excess.take(kept, axis=1),
-            temperatures=temperatures,
+            sharpness=sharpness,
         )
 
     def log_excess(
@@ -243,8 +243,8 @@ class _Ellipses:
         terms += np.multiply(self.across, sine, out=term)
         terms += self.middle
         there = None
-        if self.temperatures is not None:
-            middle, offset, across = self.temperatures
+        if self.sharpness is not None:
+            middle, offset, across = self.sharpness
             there = middle + offset * cosine + across * sine
         return self.evidence.log_likelihood(terms, response_at(self.response, there), self.relaxed)
 

@@ -18,18 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
-from pear.preferences.answers import Answer, Chosen, Question
-from pear.preferences.evidence import Evidence, Relaxation, violation
+from pear.preferences.answers import Answer, Chosen, Evidence, Question, Relaxation, violation
 from pear.preferences.moves import Particles, elliptical_moves, response_at
 from pear.preferences.posterior import (
     Health,
     effective_sample_size,
-    fallback_temperature,
-    hear,
+    fallback_sharpness,
     systematic,
+    taken,
 )
 from pear.preferences.prior import GaussianMixturePrior
-from pear.preferences.response import Logistic, Noiseless, ResponseModel, UnknownTemperature
+from pear.preferences.response import Logistic, Noiseless, ResponseModel, UnknownSharpness
 
 REJUVENATE_AT = 0.5
 """Share of the particles that may stay effective before they are resampled and moved."""
@@ -71,7 +70,6 @@ class ParticlePosterior:
     weights: NDArray[np.float64] = field(repr=False)
     """Probability of each particle, shape ``(n,)``, summing to 1."""
     evidence: Evidence = field(default_factory=Evidence, repr=False)
-    n_answers: int = 0
     n_particles: int = 2000
     """Number of particles from the first rejuvenation on; before it there are more."""
     sweeps: int = 8
@@ -113,7 +111,7 @@ class ParticlePosterior:
         counts = _allocation(prior.shares, n, prior.background)
         components = np.repeat(np.arange(prior.n_components), counts)
         weights = (prior.shares / np.maximum(counts, 1))[components]
-        inferred = isinstance(response, UnknownTemperature)
+        inferred = isinstance(response, UnknownSharpness)
         standard = rng.standard_normal(n) if inferred else None
         particles = Particles(prior.sample_given(components, rng), components, standard)
         weights /= weights.sum()
@@ -130,16 +128,21 @@ class ParticlePosterior:
         return self.particles.components
 
     @property
-    def temperatures(self) -> NDArray[np.float64] | None:
-        """Temperature of each particle, shape ``(n,)``, where it is inferred; else None."""
-        if self.particles.standard is None or not isinstance(self.response, UnknownTemperature):
+    def n_answers(self) -> int:
+        """Number of answers taken in."""
+        return len(self.evidence.answered)
+
+    @property
+    def sharpness(self) -> NDArray[np.float64] | None:
+        """Sharpness of each particle, shape ``(n,)``, where it is inferred; else None."""
+        if self.particles.standard is None or not isinstance(self.response, UnknownSharpness):
             return None
-        return self.response.temperatures(self.particles.standard)
+        return self.response.sharpness(self.particles.standard)
 
     @property
     def health(self) -> Health:
         """Whether the particles can be trusted."""
-        noise = self.response.temperature if isinstance(self.response, Logistic) else None
+        noise = self.response.sharpness if isinstance(self.response, Logistic) else None
         return Health(
             n_samples=len(self.weights),
             effective_sample_size=effective_sample_size(self.weights),
@@ -148,7 +151,7 @@ class ParticlePosterior:
             rejuvenations=self.rejuvenations,
             bridges=self.bridges,
             contradiction=self.contradiction,
-            fallback_temperature=None if self.contradiction is None else noise,
+            fallback_sharpness=None if self.contradiction is None else noise,
         )
 
     def mean(self) -> NDArray[np.float64]:
@@ -183,17 +186,15 @@ class ParticlePosterior:
         self, question: Question, answer: Answer, rng: np.random.Generator
     ) -> ParticlePosterior:
         """What is believed after one more answer; this posterior stays as it is."""
-        evidence, answer, costs = hear(self.evidence, question, answer, self.samples, self.weights)
-        heard = replace(self, evidence=evidence, n_answers=self.n_answers + 1)
-        if evidence is self.evidence:
-            return heard
+        evidence, answer, costs = taken(self.evidence, question, answer, self.samples, self.weights)
+        after = replace(self, evidence=evidence)
         weights = _reweighted(self.weights, answer.log_likelihood(costs, self.sample_response()))
         size = effective_sample_size(weights) / self.n_particles
         if size >= (REJUVENATE_AT if len(weights) == self.n_particles else 1.0):
-            return replace(heard, weights=weights)
+            return replace(after, weights=weights)
         if size >= BRIDGE_AT:
-            return heard._rejuvenated(weights, rng)
-        bridged = heard._bridged(rng)
+            return after._rejuvenated(weights, rng)
+        bridged = after._bridged(rng)
         return bridged if bridged is not None else self._with_noise(evidence, costs, rng)
 
     def _rejuvenated(
@@ -267,14 +268,14 @@ class ParticlePosterior:
         """All the answers judged anew with a small noise, from the prior on."""
         state = ParticlePosterior.start(
             self.prior,
-            Logistic(fallback_temperature(costs, self.weights)),
+            Logistic(fallback_sharpness(costs, self.weights)),
             rng,
             n_particles=self.n_particles,
             sweeps=self.sweeps,
         )
         for question, answer in evidence.answered:
             state = state.update(question, answer, rng)
-        return replace(state, n_answers=self.n_answers + 1, contradiction=self.n_answers)
+        return replace(state, contradiction=self.n_answers)
 
 
 def _reweighted(

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
-from pear.preferences.answers import Answer, Question
-from pear.preferences.evidence import Evidence
+from pear.preferences.answers import Answer, Evidence, Question
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import ResponseModel
 
@@ -41,8 +40,8 @@ class Health:
     contradiction
         Number, from 0, of the first answer that contradicted earlier ones under the noiseless
         model, or None. From then on all the answers are judged with a small noise.
-    fallback_temperature
-        The temperature of that noise, or None.
+    fallback_sharpness
+        The sharpness of that noise, or None.
     """
 
     n_samples: int
@@ -52,7 +51,7 @@ class Health:
     rejuvenations: int = 0
     bridges: int = 0
     contradiction: int | None = None
-    fallback_temperature: float | None = None
+    fallback_sharpness: float | None = None
 
     @property
     def good(self) -> bool:
@@ -72,7 +71,7 @@ class Health:
         if self.contradiction is not None:
             words.append(
                 f"answer {self.contradiction + 1} contradicts earlier ones: all answers are "
-                f"judged with a small noise (temperature {self.fallback_temperature:.3g})"
+                f"judged with a small noise (sharpness {self.fallback_sharpness:.3g})"
             )
         return "; ".join(words)
 
@@ -92,7 +91,7 @@ class Posterior(Protocol):
 
     @property
     def n_answers(self) -> int:
-        """Number of answers taken in, those without a likelihood included."""
+        """Number of answers taken in."""
         ...
 
     @property
@@ -128,7 +127,7 @@ class Posterior(Protocol):
         ...
 
     def sample_response(self) -> ResponseModel:
-        """The response model line by line with ``samples``: where the temperature is inferred,
+        """The response model line by line with ``samples``: where the sharpness is inferred,
         each sample answers with its own."""
         ...
 
@@ -155,7 +154,7 @@ def effective_sample_size(weights: NDArray[np.float64]) -> float:
     return float(total**2 / (weights @ weights)) if total > 0 else 0.0
 
 
-def hear(
+def taken(
     evidence: Evidence,
     question: Question,
     answer: Answer,
@@ -178,8 +177,12 @@ def hear(
     return evidence.adding(question, answer), answer, costs
 
 
-def fallback_temperature(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Temperature of a small noise: a difference of a twentieth of what the plans cost on
-    average, costs ``(n, k)`` under samples of probability ``weights``, is noticed e to 1."""
+def fallback_sharpness(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Sharpness of a small noise.
+
+    Of two plans whose costs differ by a twentieth of what the plans cost on average, the
+    cheaper one is chosen e times as often. Costs ``(n, k)`` are under samples of probability
+    ``weights``.
+    """
     typical = float(weights @ np.abs(costs).mean(axis=1))
     return 20.0 / max(typical, 1e-6)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pear.errors import InvalidSetting
+from pear.problem import Problem
 
 Samples = NDArray[np.float64]
 """Weight vectors, shape ``(n, p)``."""
@@ -321,3 +322,31 @@ def _factors(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
             "'covariances' must be symmetric and positive definite (got one that is not); "
             "add a small multiple of the identity"
         ) from error
+
+
+CENTRAL_90 = 1.6448536269514722
+"""A normal variable lies within this many standard deviations nine times in ten."""
+
+
+def default_prior(
+    problem: Problem, *, background_weight: float = BACKGROUND_WEIGHT
+) -> GaussianMixturePrior:
+    """The prior a problem implies.
+
+    With archetypes: one component each, and the ranges as the background for everybody else.
+    Without: a single component, each weight independent, nine tenths of it within its range.
+    """
+    low, high = problem.weight_ranges.T
+    middle, deviation = (low + high) / 2, (high - low) / (2 * CENTRAL_90)
+    if not problem.archetypes:
+        return GaussianMixturePrior(
+            middle[None], deviation[None] ** 2, background_weight=background_weight
+        )
+    return GaussianMixturePrior(
+        np.array([archetype.mean for archetype in problem.archetypes]),
+        np.array([archetype.spread for archetype in problem.archetypes]) ** 2,
+        np.array([archetype.share for archetype in problem.archetypes]),
+        background_weight=background_weight,
+        background_mean=middle,
+        background_deviation=deviation,
+    )

@@ -45,26 +45,29 @@ class ResponseModel(Protocol):
 
 @dataclass(frozen=True)
 class Logistic:
-    """Cheaper plans are likelier; a difference of ``1 / temperature`` is noticed e to 1.
+    """Cheaper plans are likelier, the more so the larger ``sharpness`` (λ in the paper).
 
-    >>> model = Logistic(temperature=1.0)
+    Of two plans whose costs differ by ``1 / sharpness``, the cheaper one is chosen e times as
+    often as the other.
+
+    >>> model = Logistic(sharpness=1.0)
     >>> np.exp(model.log_probabilities(np.array([[10.0, 10.0]])))
     array([[0.5, 0.5]])
     """
 
-    temperature: float = 0.9
+    sharpness: float = 0.9
 
     def __post_init__(self) -> None:
-        _require_temperature(self.temperature)
+        _require_sharpness(self.sharpness)
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
-        return _log_softmax(costs, self.temperature)
+        return _log_softmax(costs, self.sharpness)
 
     def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
-        return _log_first(chosen, others, self.temperature)
+        return _log_first(chosen, others, self.sharpness)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "logistic", "temperature": self.temperature}
+        return {"model": "logistic", "sharpness": self.sharpness}
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,14 @@ class Noiseless:
 
 
 @dataclass(frozen=True)
-class UnknownTemperature:
+class UnknownSharpness:
     """A logistic person of whom we do not know how careful they are; answers will tell.
 
-    The temperature is log-normal: ``median`` times ``exp(spread * z)`` with z standard normal.
+    The sharpness is log-normal: ``median`` times ``exp(spread * z)`` with z standard normal.
     A posterior infers it together with the weights. Asked without a posterior, the model
-    averages over the temperatures it thinks possible.
+    averages over the values it thinks possible.
 
-    >>> model = UnknownTemperature(median=1.0, spread=0.5)
+    >>> model = UnknownSharpness(median=1.0, spread=0.5)
     >>> np.exp(model.log_probabilities(np.array([[3.0, 3.0]]))).round(6)
     array([[0.5, 0.5]])
     """
@@ -103,26 +106,26 @@ class UnknownTemperature:
     spread: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_temperature(self.median, "median")
+        _require_sharpness(self.median, "median")
         if not (is_finite(self.spread) and self.spread > 0):
             raise InvalidSetting(
                 f"'spread' must be a positive number (got {self.spread!r}); use "
-                "Logistic(temperature) when the temperature is known"
+                "Logistic(sharpness) when the sharpness is known"
             )
 
-    def temperatures(self, standard: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Temperatures that belong to standard normal values."""
+    def sharpness(self, standard: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sharpness that belongs to each standard normal value."""
         return np.asarray(self.median * np.exp(self.spread * standard))
 
     def given(self, standard: NDArray[np.float64]) -> PerSampleLogistic:
-        """The response model of n people whose temperatures are known, values ``(n,)``."""
-        return PerSampleLogistic(self.temperatures(standard))
+        """The response model of n people whose sharpness is known, standard values ``(n,)``."""
+        return PerSampleLogistic(self.sharpness(standard))
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         nodes, masses = np.polynomial.hermite_e.hermegauss(15)
         terms = [
-            np.log(mass / masses.sum()) + _log_softmax(costs, temperature)
-            for temperature, mass in zip(self.temperatures(nodes), masses, strict=True)
+            np.log(mass / masses.sum()) + _log_softmax(costs, sharpness)
+            for sharpness, mass in zip(self.sharpness(nodes), masses, strict=True)
         ]
         return np.asarray(np.logaddexp.reduce(terms, axis=0))
 
@@ -131,40 +134,41 @@ class UnknownTemperature:
         return np.asarray(self.log_probabilities(costs)[..., 0])
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "unknown_temperature", "median": self.median, "spread": self.spread}
+        return {"model": "unknown_sharpness", "median": self.median, "spread": self.spread}
 
 
 @dataclass(frozen=True, eq=False)
 class PerSampleLogistic:
-    """Logistic answers of n people, each with a temperature of their own, shape ``(n,)``."""
+    """Logistic answers of n people, each with a sharpness of their own, shape ``(n,)``."""
 
-    temperatures: NDArray[np.float64]
+    sharpness: NDArray[np.float64]
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         """As for the others; the axis before the last is the people's, of length n."""
-        return _log_softmax(costs, self.temperatures[:, None])
+        return _log_softmax(costs, self.sharpness[:, None])
 
     def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
-        return _log_first(chosen, others, self.temperatures)
+        return _log_first(chosen, others, self.sharpness)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "per_sample_logistic", "temperatures": self.temperatures.tolist()}
+        return {"model": "per_sample_logistic", "sharpness": self.sharpness.tolist()}
 
 
 def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
     """The response model that ``to_dict`` wrote.
 
     >>> response_from_dict(Logistic(2.0).to_dict())
-    Logistic(temperature=2.0)
+    Logistic(sharpness=2.0)
     """
-    settings = dict(stored)
+    settings = {_RENAMED.get(key, key): value for key, value in dict(stored).items()}
     name = settings.pop("model", None)
+    name = _RENAMED.get(str(name), name)
     if name == "per_sample_logistic":
-        return PerSampleLogistic(np.asarray(settings["temperatures"], dtype=float))
+        return PerSampleLogistic(np.asarray(settings["sharpness"], dtype=float))
     models = {
         "logistic": Logistic,
         "noiseless": Noiseless,
-        "unknown_temperature": UnknownTemperature,
+        "unknown_sharpness": UnknownSharpness,
     }
     if name not in models:
         raise InvalidSetting(
@@ -178,22 +182,30 @@ def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
     return model
 
 
-def _log_softmax(costs: Costs, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    utilities = -temperature * (costs - costs.min(axis=-1, keepdims=True))
+_RENAMED = {
+    "temperature": "sharpness",
+    "temperatures": "sharpness",
+    "unknown_temperature": "unknown_sharpness",
+}
+"""Words of conversations stored by earlier versions."""
+
+
+def _log_softmax(costs: Costs, sharpness: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    utilities = -sharpness * (costs - costs.min(axis=-1, keepdims=True))
     return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
 
 
 def _log_first(
-    chosen: Costs, others: Costs, temperature: float | NDArray[np.float64]
+    chosen: Costs, others: Costs, sharpness: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    utilities = temperature * (chosen - others)
+    utilities = sharpness * (chosen - others)
     largest = np.maximum(utilities.max(axis=0, initial=0.0), 0.0)
     utilities -= largest
     np.exp(utilities, out=utilities)
     return np.asarray(-largest - np.log(np.exp(-largest) + utilities.sum(axis=0)))
 
 
-def _require_temperature(value: float, name: str = "temperature") -> None:
+def _require_sharpness(value: float, name: str = "sharpness") -> None:
     if not (is_finite(value) and value > 0):
         raise InvalidSetting(
             f"'{name}' must be a positive number (got {value!r}); "

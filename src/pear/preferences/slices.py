@@ -5,12 +5,20 @@ the walkers of this sampler do not move between them in the time there is, and w
 about their probabilities is an accident of where they started; ``ParticlePosterior`` is the
 default for that reason.
 
+The ensemble is split in two; each walker of one half is slice sampled along a line whose
+direction the other half suggests. The differential move takes the difference of two walkers; the
+global move, meant for several modes, the difference of the centres of two clusters. The length
+scale of the lines is tuned while burning in.
+
 References: paper, section 4.4 (ensemble slice sampling, then averaging over the samples with
-the highest posterior density).
+the highest posterior density); Karamanis and Beutler (2020), Ensemble slice sampling, algorithms
+1 to 4; Neal (2003), Slice sampling, figures 3 and 5, for stepping out and shrinking.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,15 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
-from pear.preferences.answers import Answer, Question
-from pear.preferences.ensemble import sample_ensemble
-from pear.preferences.evidence import Evidence
+from pear.preferences.answers import Answer, Evidence, Question
 from pear.preferences.moves import response_at
-from pear.preferences.posterior import Health, fallback_temperature, hear, systematic
+from pear.preferences.posterior import Health, fallback_sharpness, systematic, taken
 from pear.preferences.prior import GaussianMixturePrior
-from pear.preferences.response import Logistic, ResponseModel, UnknownTemperature
+from pear.preferences.response import Logistic, ResponseModel, UnknownSharpness
 
 Estimate = Literal["mean", "best_quarter"]
+
+LogDensity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Log density, up to a constant, of points ``(n, d)``, shape ``(n,)``."""
+
+MAX_EXPANSIONS = 100
+MAX_CONTRACTIONS = 100
+TIGHT = 0.001
+"""Covariance of a cluster's point in a global move, as a share of the cluster's."""
 
 SEARCH = 20_000
 """Draws of the prior looked through when too few samples explain a new answer."""
@@ -53,11 +67,10 @@ class EnsembleSlicePosterior:
     prior: GaussianMixturePrior
     response: ResponseModel
     points: NDArray[np.float64] = field(repr=False)
-    """Samples, with the standard normal temperature as a last column where it is inferred."""
+    """Samples, with the standard normal sharpness as a last column where it is inferred."""
     log_densities: NDArray[np.float64] = field(repr=False)
     """Log posterior density of each sample, up to a constant, shape ``(n,)``."""
     evidence: Evidence = field(default_factory=Evidence, repr=False)
-    n_answers: int = 0
     n_walkers: int = 80
     burn_in: int = 100
     steps: int = 100
@@ -101,7 +114,7 @@ class EnsembleSlicePosterior:
                 "'best_quarter' is the paper's"
             )
         points, _ = prior.sample(n_walkers * steps, rng)
-        if isinstance(response, UnknownTemperature):
+        if isinstance(response, UnknownSharpness):
             points = np.column_stack([points, rng.standard_normal(len(points))])
         return cls(
             prior,
@@ -132,23 +145,28 @@ class EnsembleSlicePosterior:
         return np.asarray(self.prior.log_component_densities(self.samples).argmax(axis=1))
 
     @property
-    def temperatures(self) -> NDArray[np.float64] | None:
-        """Temperature of each sample, shape ``(n,)``, where it is inferred; else None."""
-        if not isinstance(self.response, UnknownTemperature):
+    def n_answers(self) -> int:
+        """Number of answers taken in."""
+        return len(self.evidence.answered)
+
+    @property
+    def sharpness(self) -> NDArray[np.float64] | None:
+        """Sharpness of each sample, shape ``(n,)``, where it is inferred; else None."""
+        if not isinstance(self.response, UnknownSharpness):
             return None
-        return self.response.temperatures(self.points[:, -1])
+        return self.response.sharpness(self.points[:, -1])
 
     @property
     def health(self) -> Health:
         """Whether the samples can be trusted."""
-        noise = self.response.temperature if isinstance(self.response, Logistic) else None
+        noise = self.response.sharpness if isinstance(self.response, Logistic) else None
         return Health(
             n_samples=len(self.points),
             effective_sample_size=self.effective,
             unique_samples=len(np.unique(self.points[:, 0])),
             rejuvenations=len(self.evidence.answered),
             contradiction=self.contradiction,
-            fallback_temperature=None if self.contradiction is None else noise,
+            fallback_sharpness=None if self.contradiction is None else noise,
         )
 
     def mean(self) -> NDArray[np.float64]:
@@ -184,19 +202,17 @@ class EnsembleSlicePosterior:
         self, question: Question, answer: Answer, rng: np.random.Generator
     ) -> EnsembleSlicePosterior:
         """What is believed after one more answer; this posterior stays as it is."""
-        evidence, _, costs = hear(self.evidence, question, answer, self.samples, self.weights)
-        heard = replace(self, evidence=evidence, n_answers=self.n_answers + 1)
-        if evidence is self.evidence:
-            return heard
-        walkers = heard._walkers(rng)
+        evidence, _, costs = taken(self.evidence, question, answer, self.samples, self.weights)
+        after = replace(self, evidence=evidence)
+        walkers = after._walkers(rng)
         if walkers is None:
-            noise = Logistic(fallback_temperature(costs, self.weights))
-            heard = replace(
-                heard, response=noise, points=self.samples, contradiction=self.n_answers
+            noise = Logistic(fallback_sharpness(costs, self.weights))
+            after = replace(
+                after, response=noise, points=self.samples, contradiction=self.n_answers
             )
-            walkers = heard._walkers(rng)
+            walkers = after._walkers(rng)
             assert walkers is not None
-        return heard._run(walkers, rng)
+        return after._run(walkers, rng)
 
     def _walkers(self, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """Where to start: samples that explain all the answers, by how well they do; None
@@ -205,7 +221,7 @@ class EnsembleSlicePosterior:
         value = _log_likelihood(pool, self.prior, self.response, self.evidence)
         if np.isfinite(value).sum() < self.n_walkers:
             fresh, _ = self.prior.sample(SEARCH, rng)
-            if isinstance(self.response, UnknownTemperature):
+            if isinstance(self.response, UnknownSharpness):
                 fresh = np.column_stack([fresh, rng.standard_normal(SEARCH)])
             pool = np.concatenate([pool, fresh])
             value = _log_likelihood(pool, self.prior, self.response, self.evidence)
@@ -285,3 +301,177 @@ def _effective_size(points: NDArray[np.float64]) -> float:
     positive = np.cumprod(correlation > 0.05, axis=0)
     times = 2 * (correlation * positive).sum(axis=0) - 1
     return float(steps * walkers / np.maximum(times, 1.0).max())
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Groups the walkers fall into: ``means`` ``(g, d)`` and Cholesky factors ``(g, d, d)``."""
+
+    means: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What an ensemble visited.
+
+    ``points`` ``(steps, walkers, d)`` and their log densities ``(steps, walkers)``; ``scale``,
+    the tuned length of the lines.
+    """
+
+    points: NDArray[np.float64]
+    log_densities: NDArray[np.float64]
+    scale: float
+
+
+def sample_ensemble(
+    log_density: LogDensity,
+    walkers: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    burn_in: int,
+    steps: int,
+    global_share: float = 0.5,
+    scale: float = 1.0,
+) -> Chain:
+    """Runs an ensemble ``(walkers, d)`` from these places, all of positive density.
+
+    ``global_share`` of the steps are global moves, the rest differential ones.
+    """
+    values = log_density(walkers)
+    points = np.empty((steps, *walkers.shape))
+    log_densities = np.empty((steps, len(walkers)))
+    visited, clusters, tuning = [], None, True
+    for step in range(burn_in + steps):
+        globally = clusters is not None and rng.random() < global_share
+        expansions = contractions = 0
+        order = rng.permutation(len(walkers))
+        half = len(walkers) // 2
+        for own, others in ((order[:half], order[half:]), (order[half:], order[:half])):
+            if globally and clusters is not None:
+                lines = _global_directions(clusters, len(own), scale, rng)
+            else:
+                lines = scale * _differences(walkers[others], len(own), rng)
+            moved, reached, out, back = _slice_along(
+                log_density, walkers[own], values[own], lines, rng
+            )
+            walkers = walkers.copy()
+            values = values.copy()
+            walkers[own], values[own] = moved, reached
+            expansions, contractions = expansions + out, contractions + back
+        if step < burn_in:
+            visited.append(walkers)
+            if tuning and not globally:
+                # Invariant of the tuning: as many expansions as contractions.
+                ratio = max(1, expansions) / (max(1, expansions) + contractions)
+                scale *= 2 * ratio
+                tuning = abs(ratio - 0.5) > 0.05
+            if global_share > 0 and step == burn_in // 2:
+                clusters = _clusters(np.concatenate(visited[step // 2 :]), rng)
+        else:
+            points[step - burn_in], log_densities[step - burn_in] = walkers, values
+    return Chain(points, log_densities, scale)
+
+
+def _differences(
+    others: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Differences of two different walkers each, shape ``(count, d)``."""
+    first = rng.integers(len(others), size=count)
+    second = (first + rng.integers(1, len(others), size=count)) % len(others)
+    return np.asarray(others[first] - others[second])
+
+
+def _global_directions(
+    clusters: Clusters, count: int, scale: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """From one cluster to another, or within one where the two are the same ``(count, d)``."""
+    groups, width = clusters.means.shape
+    first, second = rng.integers(groups, size=(2, count))
+    noise = rng.standard_normal((2, count, width))
+    near = np.einsum("nij,nj->ni", clusters.factors[first], noise[0])
+    far = np.einsum("nij,nj->ni", clusters.factors[second], noise[1])
+    between = clusters.means[first] - clusters.means[second]
+    between += np.sqrt(TIGHT) * (near - far)
+    within = scale * near
+    return np.asarray(2 * np.where((first == second)[:, None], within, between))
+
+
+def _clusters(points: NDArray[np.float64], rng: np.random.Generator) -> Clusters:
+    """A Dirichlet process mixture of the points visited, its empty clusters left out."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+
+    if len(points) > 1000:
+        points = points[rng.choice(len(points), 1000, replace=False)]
+    model = BayesianGaussianMixture(
+        n_components=6,
+        weight_concentration_prior_type="dirichlet_process",
+        reg_covar=1e-6,
+        max_iter=100,
+        random_state=int(rng.integers(2**31)),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = model.fit_predict(points)
+    used = np.unique(labels)
+    return Clusters(model.means_[used], np.linalg.cholesky(model.covariances_[used]))
+
+
+def _slice_along(
+    log_density: LogDensity,
+    walkers: NDArray[np.float64],
+    values: NDArray[np.float64],
+    lines: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
+    """One slice step of each walker ``(m, d)`` along its line; also how many expansions and
+    contractions it took. A walker whose bracket shrinks to nothing stays."""
+    n = len(walkers)
+    level = values - rng.standard_exponential(n)
+    low = -rng.random(n)
+    high = low + 1
+    ends = np.concatenate([low, high])
+    below = rng.integers(MAX_EXPANSIONS, size=n)
+    budget = np.concatenate([below, MAX_EXPANSIONS - 1 - below])
+    expansions = _step_out(log_density, walkers, lines, level, ends, budget)
+    low, high = ends[:n], ends[n:]
+
+    walkers, values = walkers.copy(), values.copy()
+    active, contractions = np.arange(n), 0
+    for _ in range(MAX_CONTRACTIONS):
+        trial = rng.uniform(low[active], high[active])
+        place = walkers[active] + trial[:, None] * lines[active]
+        value = log_density(place)
+        found = value > level[active]
+        walkers[active[found]], values[active[found]] = place[found], value[found]
+        active, trial = active[~found], trial[~found]
+        if not len(active):
+            break
+        contractions += len(active)
+        low[active] = np.where(trial < 0, trial, low[active])
+        high[active] = np.where(trial < 0, high[active], trial)
+    return walkers, values, expansions, contractions
+
+
+def _step_out(
+    log_density: LogDensity,
+    walkers: NDArray[np.float64],
+    lines: NDArray[np.float64],
+    level: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    budget: NDArray[np.intp],
+) -> int:
+    """Moves the ends ``(2 m,)`` of the brackets, all lower ones and then all upper ones,
+    outwards in place until they leave the slice or have used up their budget ``(2 m,)``."""
+    n = len(walkers)
+    expansions, active = 0, np.flatnonzero(budget > 0)
+    while len(active):
+        own = active % n
+        value = log_density(walkers[own] + ends[active, None] * lines[own])
+        active = active[value > level[own]]
+        ends[active] += np.where(active < n, -1.0, 1.0)
+        budget[active] -= 1
+        expansions += len(active)
+        active = active[budget[active] > 0]
+    return expansions

@@ -7,7 +7,6 @@ key by its path, the value and the remedy.
 from __future__ import annotations
 
 import os
-import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pear.errors import InvalidInput, InvalidProblem, InvalidSetting
+from pear.errors import InvalidInput, InvalidProblem
 from pear.problem import schema
 from pear.problem.actions import Action, ActionSpace, Requirement, check_amounts
 from pear.problem.checks import is_finite, shown
@@ -24,6 +23,7 @@ from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.problem import Archetype, Goal, Problem
 from pear.problem.toml_text import toml_path, toml_table
+from pear.writing import write_text
 
 FORMAT = 1
 
@@ -56,24 +56,6 @@ def built_in_problem(name: str) -> Problem:
 def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     """Write a problem; the file is whole or not there at all."""
     write_text(problem_to_toml(problem), path)
-
-
-def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """Put a text in a file in one go: a reader sees the old content or the new, never half."""
-    file = Path(os.path.realpath(path))
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, file)
-    except OSError as error:
-        raise InvalidSetting(
-            f"'{path}' cannot be written ({error.strerror}); give another place"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def model_location(problem: Problem, path: str | os.PathLike[str]) -> str | None:

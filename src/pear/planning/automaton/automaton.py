@@ -23,6 +23,7 @@ from pear.planning.automaton.conditions import Condition, conditions_of
 from pear.planning.automaton.inputs import Inputs
 from pear.planning.automaton.tree import STOP, MoveTree
 from pear.problem import Problem
+from pear.writing import write_text
 
 Floats = NDArray[np.float64]
 START = -2
@@ -130,7 +131,7 @@ class Automaton:
 
     def save(self, path: str | Path) -> None:
         """Write the automaton as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict()), encoding="utf-8")
+        write_text(json.dumps(self.to_dict()), path)
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem) -> Automaton:
