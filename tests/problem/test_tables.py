@@ -1,10 +1,10 @@
-"""Tables from files, first drafts from tables, and what looks odd in a problem."""
+"""First drafts from tables, and what looks odd in a problem."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pear.datasets import loan_book_problem, loan_book_table
+from pear.datasets import loan_book_problem
 from pear.errors import InvalidData
 from pear.problem import (
     Action,
@@ -19,113 +19,7 @@ from pear.problem.draft import draft_problem
 from pear.problem.draft_features import nice_step, round_out
 from pear.problem.files import problem_from_toml
 from pear.problem.review import describe_actions, odd_actions
-from pear.problem.tables import fitting_states, read_table
-from tests.problem.examples import mixed_problem, mixed_space, random_records
-
-CSV = """age, income ,school,job,owner,debt
-30, 100.1,none,clerk,yes,
-40,200.25,degree,manager,no,3
-"""
-
-
-def test_a_csv_is_read_as_the_kinds_of_the_features(tmp_path):
-    (tmp_path / "people.csv").write_text(CSV)
-    space = mixed_space()
-    table = read_table(tmp_path / "people.csv", space)
-    states, rows, message = fitting_states(space, table)
-    expected = [[30.0, 100.1, np.nan, 0.0, 0.0, 1.0], [40.0, 200.25, 3.0, 2.0, 1.0, 0.0]]
-    assert np.array_equal(states, expected, equal_nan=True)
-    assert (rows.tolist(), message) == ([0, 1], "")
-
-
-def test_csv_and_parquet_hold_the_same_people(tmp_path):
-    problem = loan_book_problem()
-    table = loan_book_table(200, 3)
-    table.to_csv(tmp_path / "people.csv.gz", index=False)
-    table.to_parquet(tmp_path / "people.parquet")
-    expected = problem.space.encode(table)
-    for name in ("people.csv.gz", "people.parquet"):
-        read = read_table(tmp_path / name, problem.space)
-        assert np.array_equal(problem.space.encode(read), expected)
-
-
-def test_categories_that_look_like_numbers_or_missing_values_stay_texts(tmp_path):
-    space = FeatureSpace(
-        (
-            Feature("grade", "categorical", categories=("1", "2", "None"), missing_counts_as="2"),
-            Feature("n", missing_counts_as=7.0),
-        )
-    )
-    (tmp_path / "t.csv").write_text("grade,n\n1,NA\nNone,0.5\n?,\n")
-    read = read_table(tmp_path / "t.csv", space)
-    gone = np.nan
-    assert np.array_equal(space.encode(read), [[0, gone], [2, 0.5], [gone, gone]], equal_nan=True)
-    pd.DataFrame({"grade": [1, 2], "n": [1.0, None]}).to_parquet(tmp_path / "t.parquet")
-    read = read_table(tmp_path / "t.parquet", space)
-    assert np.array_equal(space.encode(read), [[0.0, 1.0], [1.0, gone]], equal_nan=True)
-
-
-def test_tabs_separate_in_a_tsv(tmp_path):
-    (tmp_path / "t.tsv").write_text("a\tb\n1\tx, y\n")
-    assert read_table(tmp_path / "t.tsv").to_dict("records") == [{"a": 1.0, "b": "x, y"}]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.csv", None, "there is no file .*; give a CSV or Parquet file"),
-        ("empty.csv", b"", "cannot be read as a table"),
-        ("head.csv", b"a,b\n", "holds no rows"),
-        ("odd.csv", b"a,b\n1,2,3,4\n5,6\n7,8,9,10,11\n", "cannot be read as a table"),
-        ("bytes.csv", b"a,b\n\xff\xfe,1\n", "cannot be read as a table"),
-        ("not.parquet", b"a,b\n1,2\n", "cannot be read as a table"),
-    ],
-)
-def test_an_unreadable_table_is_refused_by_name(tmp_path, name, content, message):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidData, match=message) as refusal:
-        read_table(tmp_path / name)
-    assert name in str(refusal.value)
-
-
-def test_a_text_among_numbers_is_refused_by_row(tmp_path):
-    (tmp_path / "t.csv").write_text("n\n1\n\nabc\n")
-    space = FeatureSpace((Feature("n", missing_counts_as=0.0),))
-    with pytest.raises(InvalidData, match=r"row 1: 'n' must be a number .got 'abc'"):
-        read_table(tmp_path / "t.csv", space)
-
-
-def test_a_table_from_a_spreadsheet_of_a_comma_country(tmp_path):
-    (tmp_path / "t.csv").write_text("\ufeffname;pay;ok\nA, B;1,5;yes\nC;-2;no\n", encoding="utf-8")
-    assert read_table(tmp_path / "t.csv").to_dict("records") == [
-        {"name": "A, B", "pay": 1.5, "ok": "yes"},
-        {"name": "C", "pay": -2.0, "ok": "no"},
-    ]
-    (tmp_path / "latin.csv").write_bytes("nom,âge\né,1\n".encode("latin-1"))
-    with pytest.raises(InvalidData, match="save it as UTF-8"):
-        read_table(tmp_path / "latin.csv")
-
-
-def test_columns_given_twice_are_refused(tmp_path):
-    for content in ("a,a \n1,2\n", "a,a\n1,2\n", "a,b,a\n1,2,3\n"):
-        (tmp_path / "t.csv").write_text(content)
-        with pytest.raises(InvalidData, match="has the column 'a' twice; rename one"):
-            read_table(tmp_path / "t.csv")
-
-
-def test_rows_that_do_not_fit_are_passed_over_and_the_first_is_named():
-    space = mixed_space()
-    records = random_records(space, 5, np.random.default_rng(0))
-    table = pd.DataFrame(records)
-    table.loc[1, "age"] = 12
-    table.loc[3, "job"] = "cook"
-    states, rows, message = fitting_states(space, table)
-    assert rows.tolist() == [0, 2, 4]
-    assert np.array_equal(states, space.encode([records[i] for i in (0, 2, 4)]), equal_nan=True)
-    assert message.startswith("row 1: 'age' must be at least 18 (got 12")
-    with pytest.raises(InvalidData, match="lacks the columns age"):
-        fitting_states(space, table.drop(columns="age"))
+from tests.problem.examples import mixed_problem
 
 
 def people(n=200):

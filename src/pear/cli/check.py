@@ -58,19 +58,12 @@ def command(
 
 
 def _people(problem: Problem, data: Path) -> States:
-    from pear.errors import InvalidData
-    from pear.problem.tables import fitting_states, read_table
+    from pear.problem.people import read_people
 
-    table = read_table(data, problem.space)
-    states, rows, message = fitting_states(problem.space, table)
-    if not len(rows):
-        raise InvalidData(f"no row of '{data}' fits the problem; {message}")
-    if message:
-        typer.echo(
-            f"{len(table) - len(rows):,} of {len(table):,} rows do not fit the problem and are "
-            f"passed over; the first: {message}"
-        )
-    return states
+    people = read_people(data, problem.space)
+    if people.bad:
+        typer.echo(people.bad_words())
+    return people.states
 
 
 def _decisions(problem: Problem, states: States, place: str, sample: int, seed: int) -> None:

@@ -31,7 +31,13 @@ def command(
 
     if output.exists() and not force:
         raise InvalidSetting(f"'{output}' exists already; give another --output, or --force")
-    table = read_table(data)
+    table, broken = read_table(data)
+    if broken:
+        row, first = next(iter(broken.items()))
+        typer.echo(
+            f"{len(broken):,} rows cannot be read and are passed over; the first: row {row}: "
+            f"{first.reason}"
+        )
     draft = draft_problem(table, target, data.name.split(".")[0], _reference(model, output))
     write_text(draft.text(), output)
     problem = draft.problem

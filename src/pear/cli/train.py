@@ -51,7 +51,7 @@ def command(
     from pear.optional import require
     from pear.parallel import core_count
     from pear.portfolio.sources import read_prior, read_problem_and_model
-    from pear.problem.tables import fitting_states, read_table
+    from pear.problem.people import read_people
 
     if planner not in ("wfare", "fare", "rl"):
         raise InvalidSetting(f"'--planner' must be wfare, fare or rl (got {planner!r})")
@@ -60,9 +60,10 @@ def command(
 
     stated, place = read_problem_and_model(problem, model)
     believed = read_prior(stated, problem, prior)
-    states, _, message = fitting_states(stated.space, read_table(data, stated.space))
-    if message:
-        typer.echo(f"Rows that do not fit the problem are passed over; the first: {message}")
+    everybody = read_people(data, stated.space)
+    states = everybody.states
+    if everybody.bad:
+        typer.echo(everybody.bad_words())
     kind: Any = planner
     settings = TrainingSettings(
         kind=kind,

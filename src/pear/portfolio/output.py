@@ -14,9 +14,9 @@ import pyarrow.parquet as parquet
 
 from pear.errors import InvalidSetting
 from pear.portfolio.draws import as_json
-from pear.portfolio.people import People
-from pear.portfolio.tables import Chunk, is_csv, is_parquet
 from pear.problem import NO_LIMITS, Limits, Plan
+from pear.problem.people import People
+from pear.problem.tables import Chunk, is_parquet
 
 COLUMNS: dict[str, Any] = {
     "row": pa.int64(),
@@ -145,7 +145,7 @@ def assemble(parts: Sequence[Path], output: Path, schema: Any) -> None:
     """Parts in their order as one file, or as a folder of them; whole or not there at all."""
     temporary = output.with_name(f".{output.name}.tmp")
     _remove(temporary)
-    if is_csv(output):
+    if output.name.lower().endswith(".csv"):
         with arrow_csv.CSVWriter(temporary, schema) as writer:
             for part in parts:
                 writer.write_table(parquet.read_table(part))

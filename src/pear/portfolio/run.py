@@ -13,12 +13,12 @@ from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.journal import COUNTS, Journal
 from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
-from pear.portfolio.people import id_column, ids_of
 from pear.portfolio.places import check_free, writing
-from pear.portfolio.tables import Chunk, Source, open_table, require_columns
 from pear.portfolio.weights import Everyone, Weights, together, weights_table
 from pear.portfolio.worker import Model, ModelPlace, Search, load_black_box, plan_chunk, prepare
 from pear.problem import Problem
+from pear.problem.people import id_column, ids_of, refuse_same_ids
+from pear.problem.tables import Chunk, Source, open_table, require_columns
 
 CHUNK = 1_000
 """Rows of a chunk: what is lost at most when a run is killed, and what a worker gets at a time."""
@@ -165,7 +165,8 @@ def plan_portfolio(
     require_columns(source, problem.space)
     if not source.rows:
         raise InvalidData(f"'{source.path}' has columns but no rows; nothing to plan")
-    name = id_column(source, problem, id_name)
+    name = id_column(source, problem.space, id_name)
+    refuse_same_ids(source, problem.space, name)
     given: Weights = (
         weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
     )
@@ -246,7 +247,7 @@ def _run(
             if piece.number not in journal.done:
                 sizes[piece.number] = piece.size
                 if isinstance(own, Everyone) and own.personal:
-                    own = own.only(ids_of(piece, problem, id_name))
+                    own = own.only(ids_of(piece, problem.space, id_name))
                 yield piece, own
 
     def report() -> None:

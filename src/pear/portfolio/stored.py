@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidData, InvalidRecord
-from pear.portfolio.people import name_of
 from pear.preferences import Answer, Question, ResponseModel, answer_from_dict, response_from_dict
 from pear.problem import Limits, Problem
 from pear.problem.checks import is_finite, is_missing, is_number, is_whole, shown
 from pear.problem.features import Feature
+from pear.problem.people import name_of
 
 REMEDY = "store Session.to_json(), one per line"
 

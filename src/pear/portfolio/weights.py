@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pear.errors import InvalidData, InvalidSetting
 from pear.portfolio.conversations import Conversation, learned_weights, stated_limits
 from pear.portfolio.draws import SAMPLES, as_json, prior_draws, stated
-from pear.portfolio.people import name_of
-from pear.portfolio.tables import Chunk, Source, open_table
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Limits, Problem
+from pear.problem.people import name_of
+from pear.problem.tables import Chunk, Source, open_table
 
 PREFIX = "w:"
 """Weight columns may carry it, to tell them from the features of the same name."""
@@ -171,7 +171,9 @@ class TableChunk:
         for position, row in enumerate(rows.tolist()):
             place = known.get(row)
             if place is None:
-                reasons[position] = f"no weights: {self.chunk.broken.get(row, 'the table ended')}"
+                broken = self.chunk.broken.get(row)
+                ended = "the table ended"
+                reasons[position] = f"no weights: {broken.reason if broken else ended}"
             elif names is not None and names[place] != ids[position]:
                 reasons[position] = (
                     f"row {row} of the weights is of '{names[place]}', not of '{ids[position]}'; "

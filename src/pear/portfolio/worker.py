@@ -17,10 +17,10 @@ from pear.errors import InvalidSetting, ModelOutput
 from pear.planning.exact import ExactPlanner
 from pear.planning.reasons import explain_plans
 from pear.portfolio.output import bad_table, plans_table
-from pear.portfolio.people import People, read_people
-from pear.portfolio.tables import Chunk, JoinedLines
 from pear.portfolio.weights import Given
 from pear.problem import Plan, Problem
+from pear.problem.people import People, people_of
+from pear.problem.tables import Chunk
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
     chunk, weights_of = task
     place = workplace()
     planner = place.planner
-    people = read_people(chunk, planner.problem, place.id_name)
+    people = people_of(chunk, planner.problem.space, place.id_name)
     given: Given = weights_of.of(people.rows, people.ids)
     without = given.without
     bad = [*people.bad, *((int(people.rows[i]), people.ids[i], why) for i, why in without.items())]
@@ -148,7 +148,7 @@ def plan_chunk(task: tuple[Chunk, Any]) -> Result:
         bounded=verdicts["bounded"],
         unknown=verdicts["unknown"],
         said=sum(1 for position in kept if given.said[position]),
-        joined_lines=sum(r.lines for r in chunk.broken.values() if isinstance(r, JoinedLines)),
+        joined_lines=sum(b.lines for b in chunk.broken.values() if b.lines > 1),
     )
 
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from pear.errors import InvalidData, InvalidSetting
 from pear.portfolio.audit.plans import Plans
-from pear.portfolio.people import ids_of, read_people
-from pear.portfolio.tables import Chunk, Source, open_table, typed
 from pear.problem import Problem
+from pear.problem.people import ids_of, people_of
+from pear.problem.tables import Chunk, Source, open_table, typed
 
 CHUNK = 10_000
 
@@ -109,7 +109,7 @@ class _SameTable:
         """Refuse rows of other people than the plans'."""
         places = pd.Index(self.plans.rows).get_indexer(chunk.frame.index)
         if self.has_features:
-            people = read_people(chunk, self.problem, None)
+            people = people_of(chunk, self.problem.space, None)
             if people.bad:
                 row, _, reason = people.bad[0]
                 raise self._other(row, reason)
@@ -122,7 +122,7 @@ class _SameTable:
         if self.has_ids and self.plans.ids is not None:
             stated = [self.plans.ids[place] for place in places.tolist()]
             self.columns = [
-                name for name in self.columns if ids_of(chunk, self.problem, name) == stated
+                name for name in self.columns if ids_of(chunk, self.problem.space, name) == stated
             ]
             if not self.columns and not self.has_features:
                 raise self._other(int(chunk.frame.index[0]), "the ids of the plans are not there")

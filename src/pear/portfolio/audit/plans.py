@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord, PearError
 from pear.portfolio.output import COLUMNS
 from pear.portfolio.run import beside
-from pear.portfolio.tables import Source, open_table
 from pear.problem import Limits, Problem
+from pear.problem.tables import Source, open_table
 
 NEEDED = (
     "row", "decision", "verdict", "success", "cost", "length", "start", "problem_fingerprint",
@@ -79,8 +79,8 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
     for chunk in source.chunks(CHUNK):
         frame = chunk.frame
         if chunk.broken:
-            row, reason = next(iter(chunk.broken.items()))
-            raise InvalidData(f"'{path}', row {row}: {reason}")
+            row, broken = next(iter(chunk.broken.items()))
+            raise InvalidData(f"'{path}', row {row}: {broken.reason}")
         # Before anything else is read: features of another problem only confuse.
         _check_problem(path, frame, problem)
         try:
