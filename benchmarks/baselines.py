@@ -240,6 +240,9 @@ def main() -> None:
     def plans(planner: Any, weights: Floats, **more: Any) -> dict[str, float]:
         return measured(bench, lambda: planner.plan_many(states, weights, **more))
 
+    def streams() -> list[np.random.Generator]:
+        return rng(0).spawn(len(states))
+
     def xpear() -> dict[str, float]:
         planner = AutomatonPlanner(taught(bench, exact, True, 0), bench.model)
         return asked(bench, planner, talks, arguments.workers)
@@ -247,9 +250,11 @@ def main() -> None:
     methods: dict[str, Callable[[], dict[str, float]]] = {
         "exact": lambda: plans(exact, mean),
         "exact_true": lambda: plans(exact, bench.users.weights),
-        "cscf": lambda: plans(EvolutionPlanner(bench.problem, bench.model), mean, rng=rng(0)),
+        "cscf": lambda: plans(EvolutionPlanner(bench.problem, bench.model), mean, rngs=streams()),
         "face": lambda: plans(
-            NeighboursPlanner(bench.problem, bench.model, bench.training), mean, rng=rng(0)
+            NeighboursPlanner(bench.problem, bench.model, bench.training),
+            mean,
+            rngs=rng(0).spawn(len(states)),
         ),
         "mcts": lambda: plans(TreeSearch(bench.problem, bench.model), mean),
         "fare": lambda: plans(policy("fare"), mean),

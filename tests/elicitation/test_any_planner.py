@@ -7,7 +7,7 @@ import pytest
 
 from pear.decision import BlackBox
 from pear.elicitation import Session
-from pear.planning.planner import plan_from_moves
+from pear.planning.planner import Candidates, plan_from_moves
 from pear.preferences import GaussianMixturePrior, Noiseless
 from pear.problem import (
     NO_LIMITS,
@@ -41,10 +41,12 @@ class Scripted:
     def plan(self, state, weights, limits=NO_LIMITS, rng=None):
         return self._offer(self.rounds[-1][0], state, np.atleast_2d(weights))
 
-    def candidates(self, state, samples, n, limits=NO_LIMITS, rng=None):
+    def candidates(
+        self, state, samples, n, limits=NO_LIMITS, rng=None, *, memory=None, max_rows=None
+    ):
         offered = self.rounds[min(self.calls, len(self.rounds) - 1)]
         self.calls += 1
-        return [self._offer(moves, state, samples) for moves in offered]
+        return Candidates(tuple(self._offer(moves, state, samples) for moves in offered))
 
     def _offer(self, moves, state, samples):
         found = Certificate("heuristic")

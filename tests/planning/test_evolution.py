@@ -25,7 +25,7 @@ def test_with_enough_generations_it_finds_the_optimum(planner):
     # CSCF uses each action at most once, so the optimum compared is over such plans.
     problem = planner.problem
     states, weights = random_people(problem, 12, np.random.default_rng(1))
-    plans = planner.plan_many(states, weights, rng=np.random.default_rng(2))
+    plans = planner.plan_many(states, weights, rngs=np.random.default_rng(2).spawn(len(states)))
     for state, weight, plan in zip(states, weights, plans, strict=True):
         best = brute_force(problem, planner.black_box, state, weight, once_per_action=True)
         assert plan.success == (best is not None)
@@ -48,7 +48,7 @@ def test_no_member_of_the_front_is_dominated(planner):
 
 def test_plans_are_legal_and_their_verdict_claims_nothing(planner):
     states, weights = random_people(planner.problem, 8, np.random.default_rng(3))
-    for plan in planner.plan_many(states, weights[0], rng=np.random.default_rng(0)):
+    for plan in planner.plan_many(states, weights[0]):
         current = planner.problem.state(plan.start)[None]
         for move in plan.moves:
             assert planner.problem.actions.allowed(current)[0, move]
@@ -68,7 +68,7 @@ def test_people_side_by_side_ask_the_model_once_per_generation():
     states, weights = random_people(problem, 4, np.random.default_rng(0))
     calls.clear()
     EvolutionPlanner(problem, model, population=10, generations=6)._evolve(
-        states, weights[:, None], NO_LIMITS, np.random.default_rng(0)
+        states, weights[:, None], NO_LIMITS, np.random.default_rng(0).spawn(4)
     )
     assert len(calls) == 6
     assert calls[0] == 4 * 10
@@ -76,8 +76,8 @@ def test_people_side_by_side_ask_the_model_once_per_generation():
 
 def test_same_seed_same_plans(planner):
     states, weights = random_people(planner.problem, 2, np.random.default_rng(4))
-    first = planner.plan_many(states, weights, rng=np.random.default_rng(7))
-    again = planner.plan_many(states, weights, rng=np.random.default_rng(7))
+    first = planner.plan_many(states, weights, rngs=np.random.default_rng(7).spawn(len(states)))
+    again = planner.plan_many(states, weights, rngs=np.random.default_rng(7).spawn(len(states)))
     assert [plan.moves for plan in first] == [plan.moves for plan in again]
 
 
@@ -95,7 +95,7 @@ def test_candidates_are_distinct_successful_and_best_for_some_sample(planner):
     problem = planner.problem
     state = problem.space.encode([{"age": 30.0, "income": 2.0, "debt": 4.0, "job": "none"}])[0]
     samples = np.random.default_rng(5).uniform(1, 60, (40, problem.costs.n_weights))
-    plans = planner.candidates(state, samples, 4, rng=np.random.default_rng(0))
+    plans = planner.candidates(state, samples, 4, rng=np.random.default_rng(0)).plans
     assert 1 <= len(plans) <= 4
     assert len({plan.moves for plan in plans}) == len(plans)
     assert all(plan.success for plan in plans)
@@ -140,5 +140,5 @@ def test_validity_on_published_users_is_at_least_the_published():
     problem = published_problem("adult")
     planner = EvolutionPlanner(problem, published_classifier(problem))
     users, mean = published_users(problem), published_prior_means("adult").mean(axis=0)
-    plans = planner.plan_many(users.states[:15], mean, rng=np.random.default_rng(0))
+    plans = planner.plan_many(users.states[:15], mean, rngs=np.random.default_rng(0).spawn(15))
     assert np.mean([plan.success for plan in plans]) >= 0.78

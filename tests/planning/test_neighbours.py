@@ -146,11 +146,11 @@ def test_the_order_is_random_and_the_seed_decides_it(planner, person):
 
 def test_limits_are_kept(planner, person):
     limits = Limits(features=("job",), max_steps=2)
-    for plan in planner.candidates(person, np.ones((3, 6)), 20, limits):
+    for plan in planner.candidates(person, np.ones((3, 6)), 20, limits).plans:
         assert plan.length <= 2
         assert all(step.feature != "job" for step in plan.steps)
     values = Limits(values=(("job", "manager"),))
-    plans = planner.candidates(person, np.ones((3, 6)), 50, values)
+    plans = planner.candidates(person, np.ones((3, 6)), 50, values).plans
     assert plans
     assert all(step.after != "manager" for plan in plans for step in plan.steps)
 
@@ -233,5 +233,7 @@ def test_validity_on_published_users_is_at_least_the_published():
     users, mean = published_users(problem), published_prior_means("adult").mean(axis=0)
     training = adult_training_states(problem)
     planner = NeighboursPlanner(problem, published_classifier(problem), training)
-    plans = planner.plan_many(users.states, mean, rng=np.random.default_rng(0))
+    plans = planner.plan_many(
+        users.states, mean, rngs=np.random.default_rng(0).spawn(len(users.states))
+    )
     assert np.mean([plan.success for plan in plans]) >= 0.15

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 from pear.elicitation.choices import expected_gain, greedy_choice_set
 from pear.elicitation.pool import Pool, make_pool, step_features
 from pear.elicitation.settings import Settings
-from pear.planning.exact import ExactPlanner, Survey
-from pear.planning.planner import Planner, plan_from_moves
+from pear.planning.planner import Memory, Planner, plan_from_moves
 from pear.preferences import GaussianMixturePrior, ParticlePosterior, Posterior
 from pear.problem import Certificate, Limits, Plan, Problem, costs_under
 
@@ -39,7 +37,7 @@ class View:
     best: int
     chosen: tuple[int, ...]
     gain: float
-    survey: Any = None
+    survey: Memory | None = None
 
     def confidence(self, plan: Plan, problem: Problem) -> float:
         """Probability that the plan is within 5% of the best plan known.
@@ -79,7 +77,7 @@ def view_of(
     limits: Limits,
     shown: dict[tuple[int, ...], bool],
     rng: np.random.Generator,
-    survey: Any = None,
+    survey: Memory | None = None,
 ) -> View:
     """Pool and question for a state, given what is believed and surveyed."""
     draws = posterior.draw(settings.draws, rng)
@@ -120,36 +118,27 @@ def candidate_plans(
     settings: Settings,
     limits: Limits,
     rng: np.random.Generator,
-    survey: Any = None,
-) -> tuple[list[list[Plan]], Any]:
+    survey: Memory | None = None,
+) -> tuple[list[list[Plan]], Memory | None]:
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
-    An exact planner goes on from its survey of the state with ``pool_rows``; the best plan
-    known for the mean weights is always among the plans. The first survey may take the whole
-    budget: a third, and where that proves too little a third for the mean weights alone, and
-    the last again for all.
+    After the first question the planner goes on from its memory with ``pool_rows``; the best
+    plan known for the mean weights is always among the plans.
     With the mean, candidates are generated anew for each of the k places, which is filled
     from its own (algorithm 2); a planner without randomness then offers few, and the optima
     of the draws come last and fill up.
     """
-    if isinstance(planner, ExactPlanner) and settings.pool == "samples":
+    if settings.pool == "samples":
         planned = np.vstack([mean, draws])
-        later = replace(planner, max_rows=min(planner.max_rows, settings.pool_rows))
-        if survey is not None:
-            plans, survey = later.surveyed_candidates(state, planned, len(planned), survey, limits)
-            return [plans], survey
-        third = replace(planner, max_rows=max(planner.max_rows // 3, 2 * planner.longest))
-        plans, survey = third.surveyed_candidates(state, planned, len(planned), Survey(), limits)
-        if not plans or any(plan.certificate.verdict != "optimal" for plan in plans):
-            _, survey = third.surveyed_candidates(state, mean, 1, survey, limits)
-            plans, survey = third.surveyed_candidates(state, planned, len(planned), survey, limits)
-        return [plans], survey
+        most = settings.first_rows if survey is None else settings.pool_rows
+        found = planner.candidates(
+            state, planned, len(planned), limits, rng, memory=survey, max_rows=most
+        )
+        return [list(found.plans)], found.memory
 
     def generated(samples: Floats) -> list[Plan]:
-        return planner.candidates(state, samples, len(draws), limits=limits, rng=rng)
+        return list(planner.candidates(state, samples, len(draws), limits, rng).plans)
 
-    if settings.pool == "samples":
-        return [generated(draws)], None
     rounds = [generated(mean[None]) for _ in range(settings.k)]
     if len({plan.moves for plans in rounds for plan in plans}) < settings.k:
         rounds.append(generated(draws))

@@ -23,7 +23,8 @@ class Settings:
 
     ``k`` plans per question, at most ``max_questions``. Asking stops when the expected gain
     of one more question is below ``min_gain`` in cost units. ``draws`` posterior samples are
-    planned for per question, with at most ``pool_rows`` new rows after the first question.
+    planned for per question, with at most ``first_rows`` rows asked of the model for the first
+    question and ``pool_rows`` new ones for each later one.
     ``posterior`` is ``particles`` (default) or ``slices`` (the paper's sampler). ``advance``
     asks the next question from the state after the first step of the chosen plan, as the
     paper does. ``pool`` is ``samples`` (the optimum of each posterior sample) or ``mean``
@@ -36,6 +37,7 @@ class Settings:
     max_questions: int = 10
     min_gain: float = 0.5
     draws: int = 32
+    first_rows: int = 100_000
     pool_rows: int = 4_000
     response: ResponseModel = field(default_factory=lambda: Logistic(0.9))
     posterior: Literal["particles", "slices"] = "particles"
@@ -49,6 +51,7 @@ class Settings:
             ("k", 2),
             ("max_questions", 0),
             ("draws", 1),
+            ("first_rows", 1),
             ("pool_rows", 1),
             ("n_particles", 10),
         ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -63,22 +62,11 @@ class Method:
 
 
 def plans_of(
-    planner: Any, states: Floats, weights: Floats, streams: Sequence[np.random.Generator]
+    planner: Planner, states: Floats, weights: Floats, streams: Sequence[np.random.Generator]
 ) -> tuple[list[Plan], list[int]]:
     """Plans of n users and the rows asked for each; a user's plan depends on no other's."""
-    if isinstance(planner, ExactPlanner):
-        plans = planner.plan_many(states, weights)
-        return plans, [plan.certificate.rows for plan in plans]
-    many = getattr(planner, "plan_many", None)
-    if many is not None and "rngs" in inspect.signature(many).parameters:
-        plans = many(states, weights, rngs=streams)
-        return plans, [plan.certificate.rows for plan in plans]
-    plans, rows = [], []
-    for state, weight, rng in zip(states, weights, streams, strict=True):
-        before = planner.black_box.rows
-        plans.append(planner.plan(state, weight, rng=rng))
-        rows.append(planner.black_box.rows - before)
-    return plans, rows
+    plans = planner.plan_many(states, weights, rngs=streams)
+    return plans, [plan.certificate.rows for plan in plans]
 
 
 def judged(problem: Problem, state: Floats, plan: Plan | None, weights: Floats) -> dict[str, Any]:

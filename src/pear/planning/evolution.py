@@ -13,6 +13,7 @@ section "Consequence-aware Sequential Counterfactuals".
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.planning.changes import feature_steps
-from pear.planning.planner import plan_from_moves
+from pear.planning.planner import Candidates, Memory, by_limits, generators, plan_from_moves
 from pear.planning.sequences import (
     NO_MOVE,
     Moves,
@@ -120,23 +121,28 @@ class EvolutionPlanner:
     ) -> Plan:
         """The cheapest valid plan of the last generation; see :class:`Planner`."""
         weights = self.problem.costs.check_weights(weights)
-        return self._solve(np.atleast_2d(state), np.atleast_2d(weights)[None], limits, rng)[0]
+        streams = [rng or np.random.default_rng(0)]
+        return self._solve(np.atleast_2d(state), np.atleast_2d(weights)[None], limits, streams)[0]
 
     def plan_many(
         self,
         states: States,
         weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
-        """Plans of n people evolving side by side; one call of the black box per generation.
-
-        ``weights`` is ``(p,)`` for all, or ``(n, p)``.
-        """
-        each = as_samples(weights, len(states))
+        """Plans of n people evolving side by side; one call of the black box per generation."""
+        states, each = np.asarray(states, float), as_samples(weights, len(states))
         if len(states):
             self.problem.costs.check_weights(each[:, 0])
-        return self._solve(np.asarray(states, float), each, limits, rng)
+        streams = generators(rngs, len(states))
+        return by_limits(
+            lambda some, own: self._solve(
+                states[some], each[some], own, [streams[i] for i in some]
+            ),
+            limits,
+            len(states),
+        )
 
     def candidates(
         self,
@@ -145,24 +151,32 @@ class EvolutionPlanner:
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
         """The best plans for the samples among all that populations for n of them found."""
         samples = np.atleast_2d(self.problem.costs.check_weights(samples))
         few = samples[np.linspace(0, len(samples) - 1, min(n, len(samples))).astype(int)]
-        found = self._evolve(np.repeat(state[None], len(few), axis=0), few[:, None], limits, rng)
+        began, streams = time.perf_counter(), (rng or np.random.default_rng(0)).spawn(len(few))
+        starts = np.repeat(state[None], len(few), axis=0)
+        found, asked = self._evolve(starts, few[:, None], limits, streams)
+        rows = int(asked.sum())
         pool = list(dict.fromkeys(sequence for front, _ in found for sequence in front))
         if not pool:
-            return []
+            return Candidates((), rows)
         costs = np.array(
             [
                 self.problem.costs.sequence_cost(state, self.problem.actions, moves, samples)
                 for moves in pool
             ]
         )
-        return [
-            self._finish(state, pool[i], samples, limits, 0, 0.0)
+        seconds = time.perf_counter() - began
+        plans = tuple(
+            self._finish(state, pool[i], samples, limits, rows, seconds)
             for i in best_for_samples(costs, n)
-        ]
+        )
+        return Candidates(plans, rows)
 
     def front(
         self,
@@ -173,28 +187,31 @@ class EvolutionPlanner:
     ) -> tuple[list[tuple[int, ...]], Floats]:
         """The non-dominated valid plans found, cheapest first, with their objectives ``(q, 2)``."""
         weights = np.atleast_2d(self.problem.costs.check_weights(weights))
-        return self._evolve(np.atleast_2d(state), weights[None], limits, rng)[0]
+        streams = [rng or np.random.default_rng(0)]
+        return self._evolve(np.atleast_2d(state), weights[None], limits, streams)[0][0]
 
     def _solve(
         self,
         states: States,
         weights: Floats,
         limits: Limits,
-        rng: np.random.Generator | None,
+        streams: Sequence[np.random.Generator],
     ) -> list[Plan]:
-        began, asked = time.perf_counter(), self.black_box.rows
+        began = time.perf_counter()
         done = self.black_box.favourable(states, limits)
         open_ = np.flatnonzero(~done)
         found: dict[int, tuple[int, ...]] = dict.fromkeys(np.flatnonzero(done).tolist(), ())
-        for person, (sequences, _) in zip(
-            open_.tolist(), self._evolve(states[open_], weights[open_], limits, rng), strict=True
-        ):
+        evolved, asked = self._evolve(
+            states[open_], weights[open_], limits, [streams[i] for i in open_.tolist()]
+        )
+        for person, (sequences, _) in zip(open_.tolist(), evolved, strict=True):
             if sequences:
                 found[person] = sequences[0]
-        rows = (self.black_box.rows - asked) // max(len(states), 1)
+        rows = np.ones(len(states), np.intp)
+        rows[open_] += asked
         seconds = (time.perf_counter() - began) / max(len(states), 1)
         return [
-            self._finish(states[i], found.get(i), weights[i], limits, rows, seconds)
+            self._finish(states[i], found.get(i), weights[i], limits, int(rows[i]), seconds)
             for i in range(len(states))
         ]
 
@@ -220,15 +237,16 @@ class EvolutionPlanner:
         states: States,
         weights: Floats,
         limits: Limits,
-        rng: np.random.Generator | None,
-    ) -> list[tuple[list[tuple[int, ...]], Floats]]:
-        """For each person the valid non-dominated sequences, cheapest first."""
-        rng = rng or np.random.default_rng(0)
-        algorithms = [self._algorithm(int(rng.integers(2**31))) for _ in states]
+        streams: Sequence[np.random.Generator],
+    ) -> tuple[list[tuple[list[tuple[int, ...]], Floats]], NDArray[np.intp]]:
+        """For each person the valid non-dominated sequences, cheapest first, and rows asked."""
+        algorithms = [self._algorithm(int(rng.integers(2**31))) for rng in streams]
+        asked = np.zeros(len(states), np.intp)
         individuals = require("pymoo.core.population").Population
         for _ in range(self.generations if algorithms else 0):
             batches = [algorithm.ask() for algorithm in algorithms]
             owner = np.repeat(np.arange(len(states)), [len(batch) for batch in batches])
+            asked += np.bincount(owner, minlength=len(asked))
             everyone = individuals.merge(*batches) if len(batches) > 1 else batches[0]
             moves = self.decode(everyone.get("X"), limits)
             worth = self.fitness(states[owner], moves, weights[owner], limits)
@@ -236,7 +254,7 @@ class EvolutionPlanner:
             everyone.set("G", worth.violations)
             for algorithm, batch in zip(algorithms, batches, strict=True):
                 algorithm.tell(infills=batch)
-        return [self._valid(algorithm, limits) for algorithm in algorithms]
+        return [self._valid(algorithm, limits) for algorithm in algorithms], asked
 
     @property
     def n_keys(self) -> int:

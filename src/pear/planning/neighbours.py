@@ -16,6 +16,7 @@ explanations; paper, section "Feasible and Actionable Counterfactual Explanation
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,9 @@ from sklearn.neighbors import NearestNeighbors
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.changes import change_costs, feature_steps, plan_from_changes
+from pear.planning.planner import Candidates, Memory, generators, one_per_person
 from pear.planning.sequences import longest
+from pear.planning.tree.move_costs import as_samples
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.checks import is_whole
 from pear.problem.features import FeatureSpace, States
@@ -162,13 +165,14 @@ class NeighboursPlanner:
         self,
         states: States,
         weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
-        """Plans of n people on one graph; ``weights`` is ``(p,)`` for all, or ``(n, p)``."""
-        rng = rng or np.random.default_rng(0)
-        each = np.broadcast_to(weights, (len(states), np.shape(weights)[-1]))
-        return [self.plan(s, w, limits, rng) for s, w in zip(states, each, strict=True)]
+        """Plans of n people on one graph."""
+        each = as_samples(weights, len(states))
+        everyone = one_per_person(limits, len(states))
+        streams = generators(rngs, len(states))
+        return [self.plan(*person) for person in zip(states, each, everyone, streams, strict=True)]
 
     def candidates(
         self,
@@ -177,9 +181,12 @@ class NeighboursPlanner:
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
         """At most n plans to different training points, the cheapest on average first."""
-        return self._plans(state, samples, n, limits, rng)
+        return Candidates(tuple(self._plans(state, samples, n, limits, rng)), rows=1)
 
     def _plans(
         self,

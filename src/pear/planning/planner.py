@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
+from pear.errors import InvalidSetting
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
+
+Floats = NDArray[np.float64]
+
+
+class Memory:
+    """What a planner keeps of one person between two questions about them.
+
+    Only the planner that made it can read it, and only about the same start and model.
+    """
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Distinct successful plans, the best supported first, and what finding them took.
+
+    ``rows`` counts the model queries of this call; ``memory`` makes the next call for the same
+    person cheaper, and is None for planners that keep nothing.
+    """
+
+    plans: tuple[Plan, ...]
+    rows: int = 0
+    memory: Memory | None = None
 
 
 class Planner(Protocol):
-    """Finds plans for one person.
+    """Finds plans for people.
 
     A planner is built on a problem and a black box and then asked about people. It always
-    returns a plan object with a certificate; ``plan.success`` says whether it is one.
+    returns a plan object with a certificate; ``plan.success`` says whether it is one. How many
+    rows were asked of the model for a plan is in its certificate: a black box may be shared,
+    so its own count says nothing about one call.
     """
 
-    problem: Problem
-    black_box: BlackBox
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def black_box(self) -> BlackBox: ...
 
     def plan(
         self,
-        state: NDArray[np.float64],
-        weights: NDArray[np.float64],
+        state: Floats,
+        weights: Floats,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
     ) -> Plan:
@@ -35,23 +65,94 @@ class Planner(Protocol):
         """
         ...
 
+    def plan_many(
+        self,
+        states: Floats,
+        weights: Floats,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
+    ) -> list[Plan]:
+        """A plan for each of n people, the same as each would get alone.
+
+        ``states`` is ``(n, d)``; ``weights`` ``(p,)`` for everybody, a row per person ``(n, p)``,
+        or samples ``(n, s, p)``; ``limits`` everybody's or one per person; ``rngs`` one generator
+        per person.
+        """
+        ...
+
     def candidates(
         self,
-        state: NDArray[np.float64],
-        samples: NDArray[np.float64],
+        state: Floats,
+        samples: Floats,
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
-        """At most n distinct successful plans, each the planner's best for some of the samples."""
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
+        """At most n distinct successful plans, each the planner's best for some of the samples.
+
+        ``memory`` is that of the last call for this person. ``max_rows`` asks for an answer
+        within fewer model queries than the planner's own budget, where it has one.
+        """
         ...
 
 
+@dataclass
+class Counted:
+    """A score function that counts the rows one call of a planner asks."""
+
+    score: Callable[[Floats], Floats]
+    rows: int = 0
+
+    def __call__(self, states: Floats) -> Floats:
+        self.rows += len(states)
+        return self.score(states)
+
+
+def one_per_person(limits: Limits | Sequence[Limits], n: int) -> list[Limits]:
+    """The limits of each of n people."""
+    if isinstance(limits, Limits):
+        return [limits] * n
+    if len(limits) != n:
+        raise InvalidSetting(f"'limits' must be one per person (got {len(limits)} for {n})")
+    return list(limits)
+
+
+def generators(
+    rngs: Sequence[np.random.Generator] | None, n: int
+) -> tuple[np.random.Generator, ...]:
+    """A generator for each of n people; by default that of a call for one person alone."""
+    if rngs is None:
+        return tuple(np.random.default_rng(0) for _ in range(n))
+    if len(rngs) != n:
+        raise InvalidSetting(f"'rngs' must hold one generator per person (got {len(rngs)} for {n})")
+    return tuple(rngs)
+
+
+def by_limits(
+    plan_alike: Callable[[NDArray[np.intp], Limits], list[Plan]],
+    limits: Limits | Sequence[Limits],
+    n: int,
+) -> list[Plan]:
+    """Plans of n people for planners that plan together only people with the same limits.
+
+    ``plan_alike`` gets the positions of people and their limits.
+    """
+    each = one_per_person(limits, n)
+    plans: dict[int, Plan] = {}
+    for limit in dict.fromkeys(each):
+        alike = np.array([i for i, own in enumerate(each) if own == limit], np.intp)
+        plans.update(zip(alike.tolist(), plan_alike(alike, limit), strict=True))
+    return [plans[i] for i in range(n)]
+
+
 def plan_from_moves(
-    planner: Any,
-    state: NDArray[np.float64],
+    planner: Planner,
+    state: Floats,
     moves: Any,
-    weights: NDArray[np.float64],
+    weights: Floats,
     certificate: Any,
     *,
     limits: Limits = NO_LIMITS,
@@ -60,7 +161,7 @@ def plan_from_moves(
     """A plan with the score before and after each step, asked of the planner's black box."""
     from pear.problem import walk
 
-    problem: Problem = planner.problem
+    problem = planner.problem
     scores = planner.black_box.score(walk(state, problem.actions, moves))
     return problem.make_plan(
         state,

@@ -175,7 +175,7 @@ def test_candidates_are_the_distinct_walks_under_samples():
     planner = AutomatonPlanner(automaton, model)
     state = np.array([80.0, 30.0, 0.0, 0.0])
     samples = draw_weights(60, np.random.default_rng(0))
-    plans = planner.candidates(state, samples, 5)
+    plans = planner.candidates(state, samples, 5).plans
     assert len(plans) >= 2
     assert len({plan.moves for plan in plans}) == len(plans)
     assert all(plan.success for plan in plans)

@@ -88,9 +88,10 @@ def test_a_plan_is_found_where_the_score_tells_no_direction():
 def test_a_survey_remembers_plans_that_were_not_met_in_the_order_of_cost():
     problem = with_decoys("xyz", 6)
     planner = ExactPlanner(problem, plateau(problem, 3), max_rows=8_000)
-    _, survey = planner.surveyed_candidates(np.zeros(15), weights_of(3), 1, Survey())
-    short = ExactPlanner(problem, plateau(problem, 3), max_rows=100)
-    [plan], _ = short.surveyed_candidates(np.zeros(15), weights_of(3), 1, survey)
+    found = planner.candidates(np.zeros(15), weights_of(3), 1, max_rows=8_000)
+    [plan] = planner.candidates(
+        np.zeros(15), weights_of(3), 1, memory=found.memory, max_rows=100
+    ).plans
     assert plan.cost == pytest.approx(120)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidSetting
-from pear.planning.exact import ExactPlanner, Survey
+from pear.planning.exact import ExactPlanner
 from pear.planning.exact import clock as clock_module
 from pear.problem import Limits
 from tests.planning.exact.small_problems import Case, brute_force, cases
@@ -24,7 +24,7 @@ def test_someone_already_favourable_has_nothing_to_do():
     for plan in (
         planner.plan(np.zeros(4), np.full(4, -5.0)),
         *planner.plan_many(np.zeros((2, 4)), np.full(4, -5.0)),
-        *planner.candidates(np.zeros(4), np.full((3, 4), -5.0), 3),
+        *planner.candidates(np.zeros(4), np.full((3, 4), -5.0), 3).plans,
     ):
         assert plan.success
         assert plan.steps == ()
@@ -119,12 +119,12 @@ def test_weights_of_any_size_are_planned_as_well(case, size):
 def test_candidates_are_distinct_optima_most_supported_first(case):
     planner = ExactPlanner(case.problem, case.black_box)
     optima = [plan.moves for plan in planner.optima(case.state, case.weights) if plan.success]
-    found = planner.candidates(case.state, case.weights, 6)
+    found = planner.candidates(case.state, case.weights, 6).plans
     assert {plan.moves for plan in found} == set(optima)
     assert len({plan.moves for plan in found}) == len(found)
     support = [optima.count(plan.moves) for plan in found]
     assert support == sorted(support, reverse=True)
-    assert [plan.moves for plan in planner.candidates(case.state, case.weights, 2)] == [
+    assert [plan.moves for plan in planner.candidates(case.state, case.weights, 2).plans] == [
         plan.moves for plan in found[:2]
     ]
 
@@ -134,13 +134,13 @@ def test_candidates_are_distinct_optima_most_supported_first(case):
 def test_a_survey_changes_the_rows_asked_and_not_the_plans(case):
     planner = ExactPlanner(case.problem, case.black_box)
     first, later = case.weights[:3], case.weights[3:]
-    plans, survey = planner.surveyed_candidates(case.state, first, 3, Survey())
-    assert [p.moves for p in plans] == [p.moves for p in planner.candidates(case.state, first, 3)]
+    fresh = planner.candidates(case.state, first, 3)
+    found = planner.candidates(case.state, first, 3, max_rows=200_000)
+    assert [p.moves for p in found.plans] == [p.moves for p in fresh.plans]
     expected = planner.candidates(case.state, later, 3, case.limits)
-    again, _ = planner.surveyed_candidates(case.state, later, 3, survey, case.limits)
-    assert [plan.moves for plan in again] == [plan.moves for plan in expected]
-    if expected:
-        assert again[0].certificate.rows <= expected[0].certificate.rows
+    again = planner.candidates(case.state, later, 3, case.limits, memory=found.memory)
+    assert [plan.moves for plan in again.plans] == [plan.moves for plan in expected.plans]
+    assert again.rows <= expected.rows
 
 
 def test_progress_is_told_and_only_ever_advances():

@@ -123,7 +123,7 @@ def test_candidates_are_distinct_and_successful(kind):
     planner = planner_of(kind, simulations=20, max_rows=400)
     samples = np.random.default_rng(0).uniform(1, 60, (25, planner.problem.costs.n_weights))
     before = planner.black_box.rows
-    plans = planner.candidates(np.array([30.0, 3.0, 2.0, 1.0]), samples, 4)
+    plans = planner.candidates(np.array([30.0, 3.0, 2.0, 1.0]), samples, 4).plans
     assert planner.black_box.rows - before <= 400
     assert 1 <= len({plan.moves for plan in plans}) == len(plans) <= 4
     assert all(plan.success for plan in plans)

@@ -113,7 +113,7 @@ def test_candidates_are_distinct_successful_and_cheapest_first():
     state = np.array([30.0, 2.0, 3.0, 0.0])
     planner = TreeSearch(problem, black_box, simulations=100, max_rows=900)
     before = black_box.rows
-    plans = planner.candidates(state, samples, 5, rng=np.random.default_rng(1))
+    plans = planner.candidates(state, samples, 5, rng=np.random.default_rng(1)).plans
     assert black_box.rows - before <= 900
     assert len({plan.moves for plan in plans}) == len(plans) == 5
     assert all(plan.success for plan in plans)

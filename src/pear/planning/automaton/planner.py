@@ -7,6 +7,7 @@ under posterior samples, and every step carries its reason.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.conditions import Condition, because
 from pear.planning.automaton.tree import MoveTree
 from pear.planning.automaton.walks import Walks, find_walks
-from pear.planning.planner import plan_from_moves
+from pear.planning.planner import Candidates, Memory, by_limits, plan_from_moves
 from pear.planning.sequences import as_sequence, best_for_samples, longest
 from pear.planning.tree.move_costs import as_samples, plans_under
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
@@ -105,7 +106,7 @@ class AutomatonPlanner:
         weights = np.atleast_2d(self.problem.costs.check_weights(weights))
         if len(weights) == 1:
             return self._plans(np.atleast_2d(state), weights[None], limits)[0]
-        found = self.candidates(state, weights, self.samples, limits)
+        found = self.candidates(state, weights, self.samples, limits).plans
         together = self._plans(np.atleast_2d(state), weights[None], limits)[0]
         options = [plan for plan in (together, *found) if plan.success]
         return min(options, key=lambda plan: plan.cost, default=together)
@@ -114,13 +115,16 @@ class AutomatonPlanner:
         self,
         states: States,
         weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
-        """Plans of n people walking side by side; ``weights`` is ``(p,)`` or ``(n, p)``."""
-        weights = self.problem.costs.check_weights(weights)
-        each = np.broadcast_to(weights, (len(states), weights.shape[-1]))[:, None]
-        return self._plans(np.asarray(states, float), each, limits)
+        """Plans of n people walking side by side."""
+        states, each = np.asarray(states, float), as_samples(weights, len(states))
+        if len(states):
+            self.problem.costs.check_weights(each.reshape(-1, each.shape[-1]))
+        return by_limits(
+            lambda some, own: self._plans(states[some], each[some], own), limits, len(states)
+        )
 
     def candidates(
         self,
@@ -129,29 +133,34 @@ class AutomatonPlanner:
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
         """The distinct walks under the samples that are cheapest for some of them."""
         began = time.perf_counter()
         samples = np.atleast_2d(self.problem.costs.check_weights(samples))
         if self.black_box.favourable(state[None], limits)[0]:
-            return self._plans(state[None], samples[None], limits)
+            return Candidates(tuple(self._plans(state[None], samples[None], limits)), rows=1)
         chosen = np.unique(np.linspace(0, len(samples) - 1, self.samples).astype(int))
         starts = np.repeat(state[None], len(chosen), axis=0)
         walks = self._walks(starts, samples[chosen, None], limits)
+        rows = 1 + int(walks.rows.sum())
         if not len(walks.person):
-            return []
+            return Candidates((), rows)
         pool = np.unique(walks.moves, axis=0)
         best = best_for_samples(plans_under(self.problem, state, pool, samples), n)
         certificate = Certificate(
             "heuristic",
-            rows=int(walks.rows.sum()),
+            rows=rows,
             seconds=time.perf_counter() - began,
             max_length=longest(self.problem, limits),
             max_changes_per_feature=longest(self.problem, limits),
         )
-        return [
+        plans = tuple(
             self._finish(state, as_sequence(pool[i]), samples, certificate, limits) for i in best
-        ]
+        )
+        return Candidates(plans, rows)
 
     def reasons(self, state: Floats, weights: Floats, moves: Any) -> tuple[Reason, ...]:
         """Why each move of a walk: true of the state before it, under the weights given.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.inputs import Inputs
 from pear.planning.automaton.tree import STOP, grow
-from pear.planning.exact import ExactPlanner
+from pear.planning.planner import Planner
 from pear.planning.tree.move_costs import as_samples
-from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
+from pear.problem import Limits, Plan, Problem, walk
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -30,7 +29,7 @@ SampleWeights = Callable[[int, np.random.Generator], Floats]
 def train_automaton(
     problem: Problem,
     black_box: BlackBox,
-    teacher: Any,
+    teacher: Planner,
     states: States,
     weights: Floats | SampleWeights,
     *,
@@ -79,14 +78,15 @@ def train_automaton(
 
 
 def teach(
-    teacher: Any, states: States, weights: Floats, margin: float, rng: np.random.Generator
+    teacher: Planner, states: States, weights: Floats, margin: float, rng: np.random.Generator
 ) -> list[Plan]:
     """The teacher's plans for n people with a margin, without it where there is none."""
     top = 1 - teacher.problem.goal.threshold - 1e-9
-    plans = _plans(teacher, states, weights, Limits(margin=min(margin, top)), rng)
+    limits = Limits(margin=min(margin, top))
+    plans = teacher.plan_many(states, weights, limits, rng.spawn(len(states)))
     failed = [i for i, plan in enumerate(plans) if not plan.success]
     if failed and margin:
-        again = _plans(teacher, states[failed], weights[failed], NO_LIMITS, rng)
+        again = teacher.plan_many(states[failed], weights[failed], rngs=rng.spawn(len(failed)))
         for i, plan in zip(failed, again, strict=True):
             plans[i] = plan
     return plans
@@ -138,16 +138,3 @@ def automaton_from_plans(
             inputs.matrix(states, theirs), moves, max_depth=max_depth, min_people=min_people
         )
     return Automaton(problem, aware, trees, usual, used, teacher)
-
-
-def _plans(
-    teacher: Any, states: States, weights: Floats, limits: Limits, rng: np.random.Generator
-) -> list[Plan]:
-    if isinstance(teacher, ExactPlanner):
-        return teacher.plan_many(states, weights, [limits] * len(states))
-    if hasattr(teacher, "plan_many"):
-        return list(teacher.plan_many(states, weights, limits))
-    return [
-        teacher.plan(state, theirs, limits, rng)
-        for state, theirs in zip(states, weights, strict=True)
-    ]

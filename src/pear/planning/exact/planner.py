@@ -16,6 +16,7 @@ from pear.planning.exact.options import build_tables
 from pear.planning.exact.results import plans_of
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
 from pear.planning.exact.survey import Survey
+from pear.planning.planner import Candidates, Memory, one_per_person
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 
 Floats = NDArray[np.float64]
@@ -76,7 +77,8 @@ class ExactPlanner:
         self,
         states: Floats,
         weights: Floats,
-        limits: Sequence[Limits] | None = None,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
+        rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
         """Plans for n people in lockstep, one call of the model a round.
 
@@ -88,11 +90,7 @@ class ExactPlanner:
         if not len(states):
             return []
         weights = self._weights_of(len(states), weights)
-        everyone = list(limits) if limits is not None else [NO_LIMITS] * len(states)
-        if len(everyone) != len(states):
-            raise InvalidSetting(
-                f"'limits' must be one per person (got {len(everyone)} for {len(states)})"
-            )
+        everyone = one_per_person(limits, len(states))
         plans = self._plans_of(states, weights, everyone, np.arange(len(states)))
         return [
             self._explained(plan, state, weight, limit)
@@ -106,13 +104,24 @@ class ExactPlanner:
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
         """Distinct plans, each optimal for some of the samples ``(s, p)``; most supported first.
 
         Costs and certificate of each plan are those for the first sample it is optimal for.
+        With ``max_rows``, a proof is given up where it would look at more assignments than that.
         """
-        n = max(1, min(n, self.max_rows // (2 * self.longest)))
-        return self._distinct(self._optima(state, samples, limits, n * (self.longest - 1)), n)
+        hurried = max_rows is not None
+        rows = self.max_rows if max_rows is None else min(max_rows, self.max_rows)
+        quick = replace(self, max_rows=max(rows, 2 * self.longest))
+        n = max(1, min(n, quick.max_rows // (2 * self.longest)))
+        survey = memory if isinstance(memory, Survey) else Survey() if hurried else None
+        found = quick._optima(state, samples, limits, n * (self.longest - 1), survey, hurried)
+        plans = tuple(self._distinct(found, n))
+        learned = found.learned() if survey is not None else None
+        return Candidates(plans, int(found.ledger.asked.sum()), learned)
 
     def _distinct(self, found: Search, n: int) -> list[Plan]:
         support: dict[tuple[int, ...], list[int]] = {}
@@ -121,24 +130,6 @@ class ExactPlanner:
                 support.setdefault(lane.incumbent.moves, []).append(lane.number)
         ranked = sorted(support.values(), key=len, reverse=True)
         return plans_of(found, self.black_box, [numbers[0] for numbers in ranked[:n]])
-
-    def surveyed_candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        survey: Survey,
-        limits: Limits = NO_LIMITS,
-    ) -> tuple[list[Plan], Survey]:
-        """As :meth:`candidates`, starting from what earlier calls for this state learned.
-
-        The plans are the best known for the samples; a proof is given up where it would
-        take more than ``max_rows`` assignments of one sample.
-        """
-        n = max(1, min(n, self.max_rows // (2 * self.longest)))
-        reserve = n * (self.longest - 1)
-        found = self._optima(state, samples, limits, reserve, survey=survey)
-        return self._distinct(found, n), found.learned()
 
     def optima(self, state: Floats, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
         """The optimal plan for each sample ``(s, p)``, all found in one pass."""
@@ -154,12 +145,13 @@ class ExactPlanner:
         limits: Limits,
         reserve: int,
         survey: Survey | None = None,
+        hurried: bool = False,
     ) -> Search:
         samples = np.atleast_2d(self._weights(samples))
         states = np.repeat(self._states(state), len(samples), axis=0)
         groups = np.zeros(len(samples), np.intp)
         return self._search(
-            states, samples[:, None], [limits] * len(samples), groups, reserve, survey
+            states, samples[:, None], [limits] * len(samples), groups, reserve, survey, hurried
         )
 
     def plans_by_length(
@@ -226,6 +218,7 @@ class ExactPlanner:
         groups: NDArray[np.intp],
         reserve: int,
         survey: Survey | None = None,
+        hurried: bool = False,
         any_plan: bool = False,
     ) -> Search:
         clock = Clock.started(self.max_seconds, reserve * (int(groups.max()) + 1))
@@ -247,7 +240,7 @@ class ExactPlanner:
             first_batch=self.first_batch,
             progress=self.progress,
             survey=survey if self.max_changes_per_feature == 1 else None,
-            hurried=survey is not None,
+            hurried=hurried,
             any_plan=any_plan,
         )
         if self.max_changes_per_feature > 1:

@@ -15,13 +15,14 @@ from pear.planning.exact.assignments import Rows, bounds_of
 from pear.planning.exact.known import KnownScores
 from pear.planning.exact.levels import Floats, Indices
 from pear.planning.exact.tables import Tables
+from pear.planning.planner import Memory
 
 MOST = 20_000
 """Most favourable sets of changes a survey keeps."""
 
 
 @dataclass(frozen=True)
-class Survey:
+class Survey(Memory):
     """Scores known, and n favourable sets of changes.
 
     ``moves`` ``(n, K)`` holds the move on each level, -1 for none; ``scores`` ``(n,)``.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
+from pear.planning.planner import Candidates, Counted, Memory, by_limits, generators
 from pear.planning.tree.arrays import bytes_per_node
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
@@ -103,28 +105,25 @@ class SearchPlanner:
         self,
         states: States,
         weights: Floats,
-        limits: Limits = NO_LIMITS,
+        limits: Limits | Sequence[Limits] = NO_LIMITS,
         rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
-        """One plan per person, searched in lockstep: the same plans as one by one.
-
-        ``weights`` is ``(n, p)``, or samples ``(n, s, p)``; ``rngs`` one generator each.
-        """
+        """One plan per person, searched in lockstep: the same plans as one by one."""
         states = np.atleast_2d(np.asarray(states, float))
         weights = as_samples(weights, len(states))
         if len(states):
             self.problem.costs.check_weights(weights.reshape(-1, weights.shape[-1]))
-        streams = tuple(rngs) if rngs is not None else _same_stream(len(states))
-        if len(streams) != len(states):
-            raise InvalidSetting(
-                f"'rngs' must hold one generator per person (got {len(streams)} for {len(states)})"
-            )
-        plans: list[Plan] = []
-        size = self.people_at_once()
-        for first in range(0, len(states), size):
-            part = slice(first, first + size)
-            plans += self._plan_batch(states[part], weights[part], limits, streams[part])
-        return plans
+        streams, size = generators(rngs, len(states)), self.people_at_once()
+
+        def together(people: NDArray[np.intp], own: Limits) -> list[Plan]:
+            plans: list[Plan] = []
+            for first in range(0, len(people), size):
+                some = people[first : first + size]
+                mine = tuple(streams[i] for i in some)
+                plans += self._plan_batch(states[some], weights[some], own, mine)
+            return plans
+
+        return by_limits(together, limits, len(states))
 
     def candidates(
         self,
@@ -133,15 +132,19 @@ class SearchPlanner:
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
-    ) -> list[Plan]:
+        *,
+        memory: Memory | None = None,
+        max_rows: int | None = None,
+    ) -> Candidates:
         """At most n distinct successful plans met when searching for some of the samples.
 
         First those that are the cheapest met for some sample, by how many; then the others
         by mean cost. All searches together respect ``max_rows``.
         """
         started, n = time.perf_counter(), at_least_one("n", n)
+        most = min((rows for rows in (max_rows, self.max_rows) if rows is not None), default=None)
         samples = np.atleast_2d(self.problem.costs.check_weights(samples))
-        trees = min(self.searches, len(samples), max(1, (self.max_rows or 10**9) // 20))
+        trees = min(self.searches, len(samples), max(1, (most or 10**9) // 20))
         chosen = np.linspace(0, len(samples) - 1, trees).astype(int)
         if rng is not None:
             chosen = np.sort(rng.choice(len(samples), trees, replace=False))
@@ -149,20 +152,23 @@ class SearchPlanner:
         weights[-1, 0] = samples.mean(axis=0)
         states = np.repeat(np.asarray(state, float)[None], trees, axis=0)
         streams = tuple((rng or np.random.default_rng(0)).spawn(trees))
-        asked = self.black_box.rows
-        share = None if self.max_rows is None else self.max_rows // trees
-        met = self.meet(states, weights, limits, streams, share, self.ask_once)
+        asked = Counted(self.black_box.score)
+        share = None if most is None else most // trees
+        met = self.meet(states, weights, limits, streams, share, partial(ask_once, asked))
         if not len(met.found):
-            return []
+            return Candidates((), asked.rows)
         moves, first = np.unique(met.found.moves, axis=0, return_index=True)
         costs = plans_under(self.problem, states[0], moves, samples)
         wins = np.bincount(costs.argmin(axis=0), minlength=len(moves))
         order = np.lexsort([costs.mean(axis=1), -wins])[:n]
-        rows, seconds = self.black_box.rows - asked, time.perf_counter() - started
-        return [
-            self._found(states[0], met.found.where(first[[i]]), samples, rows, seconds, limits)
+        seconds = time.perf_counter() - started
+        plans = tuple(
+            self._found(
+                states[0], met.found.where(first[[i]]), samples, asked.rows, seconds, limits
+            )
             for i in order
-        ]
+        )
+        return Candidates(plans, asked.rows)
 
     def meet(
         self,
@@ -192,11 +198,6 @@ class SearchPlanner:
     def kept(self, outcome: SearchOutcome) -> FoundPlans:
         """The plans to choose from."""
         return outcome.found if self.returns == "best" else outcome.path
-
-    def ask_once(self, states: States) -> Floats:
-        """Scores where equal states are asked once."""
-        distinct, places = np.unique(states, axis=0, return_inverse=True)
-        return np.asarray(self.black_box.score(distinct)[places.ravel()])
 
     def people_at_once(self) -> int:
         """How many people's trees fit in :data:`MEMORY_AT_ONCE`."""
@@ -250,10 +251,11 @@ def at_least_one(name: str, value: int) -> int:
     return int(value)
 
 
+def ask_once(score: Ask, states: States) -> Floats:
+    """Scores where equal states are asked once."""
+    distinct, places = np.unique(states, axis=0, return_inverse=True)
+    return np.asarray(score(distinct)[places.ravel()])
+
+
 def _list(rng: np.random.Generator | None) -> list[np.random.Generator] | None:
     return None if rng is None else [rng]
-
-
-def _same_stream(n: int) -> tuple[np.random.Generator, ...]:
-    """Everybody gets the stream a call without a generator gets on its own."""
-    return tuple(np.random.default_rng(0) for _ in range(n))
