@@ -128,7 +128,7 @@ class ExactPlanner:
     def _first_candidates(
         self, state: Floats, samples: Floats, n: int, limits: Limits, max_rows: int
     ) -> Candidates:
-        """A third of the rows for all samples, a third for the first, and the last for all again."""
+        """A third of the rows for all samples, a third for the first, the last for all again."""
         samples, third = np.atleast_2d(samples), max(max_rows // 3, 2 * self.longest)
         found, rows = Candidates((), 0, Survey()), 0
         for some in (samples, samples[:1], samples):
