@@ -45,7 +45,8 @@ def test_init_then_check_tells_who_has_a_plan(folder):
         "--model", folder / "model.skops", "-o", folder / "first.toml",
     )  # fmt: skip
     assert "15 features" in first
-    assert "Taken for things nobody can change: age, sex" in first
+    assert "Favourable, by its name: approved = True." in first
+    assert "Taken for personal attributes, immutable and protected: age, sex, children." in first
     assert "warning" not in first
     problem = read_problem(folder / "first.toml")
     assert problem.model == "model.skops"
@@ -54,6 +55,24 @@ def test_init_then_check_tells_who_has_a_plan(folder):
     assert "of 400 people are refused" in checked
     assert "Of 5 refused people sampled," in checked
     assert "have a plan." in checked
+    assert f"Nobody has reviewed {len(problem.actions.actions)} of" in checked
+    assert "increase_monthly_income" in checked
+    reviewed = (folder / "first.toml").read_text().replace("reviewed = false", "reviewed = true")
+    (folder / "reviewed.toml").write_text(reviewed)
+    assert "Nobody has reviewed" not in run("check", folder / "reviewed.toml")
+
+
+def test_init_asks_for_the_favourable_class_where_it_is_not_certain(folder):
+    table = loan_book_table(300, 2).rename(columns={"approved": "outcome"})
+    table.to_csv(folder / "outcomes.csv", index=False)
+    told = ("init", folder / "outcomes.csv", "-t", "outcome", "-o", folder / "outcomes.toml")
+    with pytest.raises(
+        InvalidSetting, match=r"is not certain: .* The classes are False \(.* people\), True"
+    ):
+        run(*told)
+    assert not (folder / "outcomes.toml").exists()
+    assert "As you said, favourable: outcome = True." in run(*told, "--favourable", "1")
+    assert read_problem(folder / "outcomes.toml").goal.favourable == ("True",)
 
 
 def test_init_does_not_overwrite_without_force(folder):

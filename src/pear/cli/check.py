@@ -29,7 +29,7 @@ def command(
     """Check a problem.toml, show its actions in words, and try it on people."""
     from pear.errors import InvalidSetting
     from pear.problem.files import model_location, read_problem
-    from pear.problem.review import describe_actions, odd_actions
+    from pear.problem.review import describe_actions, odd_actions, unreviewed
 
     if sample < 1:
         raise InvalidSetting(f"'--sample' must be at least 1 (got {sample})")
@@ -48,6 +48,13 @@ def command(
     typer.echo("\nWarnings" if warnings else "\nNo warnings.")
     for warning in warnings:
         typer.echo(f"  {warning}")
+    waiting = unreviewed(problem)
+    if waiting:
+        typer.echo(
+            f"\nNobody has reviewed {len(waiting)} of {len(problem.actions.actions)} actions yet: "
+            f"{', '.join(waiting)}.\nSet 'reviewed = true' on those that someone who knows these "
+            "people agrees to, and remove the others."
+        )
     place = model or model_location(problem, problem_file)
     if states is None:
         typer.echo("\nWith --data, the people of a table are checked too.")

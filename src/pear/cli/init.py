@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from pear.decision import BlackBox
     from pear.problem import Problem
 
 
 def command(
     data: Annotated[Path, typer.Argument(help="Table of people: CSV or Parquet.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Column with the decision.")],
+    favourable: Annotated[
+        list[str] | None,
+        typer.Option("--favourable", "-f", help="Class of it that people hope for; repeatable."),
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Model file (.onnx, .skops) or address.")
     ] = None,
@@ -38,22 +44,41 @@ def command(
             f"{len(broken):,} rows cannot be read and are passed over; the first: row {row}: "
             f"{first.reason}"
         )
-    draft = draft_problem(table, target, data.name.split(".")[0], _reference(model, output))
-    write_text(draft.text(), output)
-    problem = draft.problem
-    fixed = [feature.name for feature in problem.space.features if feature.immutable]
-    typer.echo(
-        f"Wrote {output}: {len(problem.space)} features, {len(problem.actions.actions)} actions "
-        f"({len(problem.actions)} steps), from {len(table):,} people."
+    drafted = partial(
+        draft_problem,
+        table,
+        target,
+        favourable=favourable,
+        name=data.name.split(".")[0],
+        model=_reference(model, output),
     )
-    typer.echo(f"Taken for the favourable decision: {target} = {problem.goal.favourable[0]}.")
-    if fixed:
-        typer.echo(f"Taken for things nobody can change: {', '.join(fixed)}.")
+    draft = drafted()
+    black_box = None if model is None else _loaded(model, draft.problem)
+    if black_box is not None:
+        draft = drafted(score=black_box.score)
+    write_text(draft.text(), output)
+    space, actions = draft.problem.space, draft.problem.actions
+    typer.echo(
+        f"Wrote {output}: {len(space)} features, {len(actions.actions)} actions "
+        f"({len(actions)} steps), from {len(table):,} people."
+    )
+    classes = ", ".join(str(value) for value in draft.problem.goal.favourable)
+    said = "As you said, favourable" if favourable else "Favourable, by its name"
+    typer.echo(f"{said}: {target} = {classes}.")
+    personal = [f.name for f in space.features if f.protected]
+    fixed = [f.name for f in space.features if f.immutable and not f.protected]
+    changed = {action.feature for action in actions.actions}
+    unclear = [f.name for f in space.features if not f.immutable and f.name not in changed]
+    for words, listed in (
+        ("Taken for personal attributes, immutable and protected", personal),
+        ("Taken for things nobody can change", fixed),
+        ("Without an action, for the reasons in the file", unclear),
+    ):
+        if listed:
+            typer.echo(f"{words}: {', '.join(listed)}.")
     if draft.left_out:
         typer.echo(left_out_words(draft.left_out))
-    if model is not None:
-        _try_model(model, draft.problem)
-    typer.echo(f"Read what is marked 'Review' in it, then: pear check {output} --data {data}")
+    typer.echo(f"Every action waits for review. Read {output}, then: pear check {output} -d {data}")
 
 
 def _reference(model: str | None, output: Path) -> str:
@@ -63,11 +88,12 @@ def _reference(model: str | None, output: Path) -> str:
     return Path(os.path.relpath(model, output.parent)).as_posix()
 
 
-def _try_model(model: str, problem: Problem) -> None:
+def _loaded(model: str, problem: Problem) -> BlackBox | None:
     from pear.decision.adapters import load_model
     from pear.errors import PearError
 
     try:
-        load_model(model, problem)
+        return load_model(model, problem)
     except PearError as error:
         typer.echo(f"warning: the model does not answer this problem yet: {error}", err=True)
+        return None

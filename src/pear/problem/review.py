@@ -1,4 +1,4 @@
-"""Which actions of a problem look odd, and how do they read to a person?"""
+"""What does ``pear check`` say of a problem: its actions in words, and what looks wrong?"""
 
 from __future__ import annotations
 
@@ -61,9 +61,15 @@ def middle_states(problem: Problem) -> States:
 
 def odd_actions(problem: Problem, states: States | None = None) -> list[str]:
     """What someone should look at again, as sentences; more with people's states ``(n, d)``."""
-    found = list(_raised_debts(problem))
+    found = [
+        *_doubtful_goal(problem),
+        *_changes_nobody_should_ask_for(problem),
+        *_raised_debts(problem),
+        *_arguments_beyond_scale(problem),
+    ]
     if states is None or not len(states):
         return found
+    found += _people_beyond_scale(problem, states)
     found += _unseen_categories(problem, states)
     found += _never_applicable(problem, states)
     found += _unreachable_requirements(problem, states)
@@ -96,10 +102,97 @@ def _requirement_words(requirement: Requirement) -> str:
     return f"{requirement.feature}: {' and '.join(parts)}"
 
 
+def unreviewed(problem: Problem) -> list[str]:
+    """Names of the actions of a draft that nobody has agreed to yet.
+
+    >>> from pear.problem import ActionSpace, CostGraph, FeatureSpace
+    >>> space = FeatureSpace((Feature("income"),))
+    >>> drafted = Action("earn_more", "income", "add", (100,), reviewed=False)
+    >>> unreviewed(Problem(space, ActionSpace(space, (drafted,)), CostGraph(space)))
+    ['earn_more']
+    """
+    return [action.name for action in problem.actions.actions if not action.reviewed]
+
+
+def _doubtful_goal(problem: Problem) -> Iterator[str]:
+    for value in problem.goal.favourable:
+        if names.outcome(str(value)) < 0:
+            yield (
+                f"the favourable class is '{value}', which sounds like the decision people fear; "
+                "look at 'favourable' of the goal again"
+            )
+
+
+def _changes_nobody_should_ask_for(problem: Problem) -> Iterator[str]:
+    for action in problem.actions.actions:
+        feature = problem.space[action.feature]
+        if names.is_personal(feature.name, feature.categories):
+            why = "tells who a person is"
+        elif fixed := names.why_fixed(feature.name):
+            why = f"sounds like {fixed}"
+        else:
+            continue
+        yield (
+            f"action '{action.name}' changes '{feature.name}', which {why}; if so, remove it and "
+            "mark the feature immutable"
+        )
+
+
+def _arguments_beyond_scale(problem: Problem) -> Iterator[str]:
+    for action in problem.actions.actions:
+        feature = problem.space[action.feature]
+        if feature.scale is None or action.mode != "set" or not feature.is_number:
+            continue
+        low, high = feature.scale
+        beyond = [argument for argument in action.arguments if not low <= float(argument) <= high]
+        if beyond:
+            yield (
+                f"action '{action.name}' leads to {show_number(float(beyond[-1]))}, outside of the "
+                f"scale of '{feature.name}' ({show_number(low)} to {show_number(high)}); "
+                f"{_MISJUDGED}"
+            )
+
+
+_MISJUDGED = "costs misjudge changes out there: widen 'scale', or bound the action"
+
+
+def _people_beyond_scale(problem: Problem, states: States) -> Iterator[str]:
+    """People of the data who are, or whom an add action brings, outside of a feature's scale."""
+    actions = problem.actions
+    outside = np.zeros(len(actions), bool)
+    scales = [
+        problem.space[action.feature].scale or (-np.inf, np.inf) for action in actions.actions
+    ]
+    low, high = np.array(scales, float)[actions.action_of].T
+    for first in range(0, len(states), BATCH):
+        part = states[first : first + BATCH]
+        after, before = actions.results(part), part[:, actions.feature_of]
+        leaves = ((after > high) & (before <= high)) | ((after < low) & (before >= low))
+        outside |= (leaves & actions.changes_legally(part)).any(axis=0)
+    for column in actions.actionable:
+        feature = problem.space.features[column]
+        if feature.scale is None or not feature.is_number:
+            continue
+        ends = f"({show_number(feature.scale[0])} to {show_number(feature.scale[1])})"
+        codes = states[:, column]
+        n = int(((codes < feature.scale[0]) | (codes > feature.scale[1])).sum())
+        if n:
+            yield (
+                f"{n:,} of {len(states):,} people lie outside of the scale of '{feature.name}' "
+                f"{ends}; {_MISJUDGED}"
+            )
+        leaving = actions.action_of[outside & actions.adds & (actions.feature_of == column)]
+        for number in np.unique(leaving):
+            yield (
+                f"action '{actions.actions[number].name}' takes people out of the scale of "
+                f"'{feature.name}' {ends}; {_MISJUDGED}"
+            )
+
+
 def _raised_debts(problem: Problem) -> Iterator[str]:
     for action in problem.actions.actions:
         feature = problem.space[action.feature]
-        if not feature.is_number or not names.is_debt(feature.name, feature.label):
+        if not feature.is_number or not names.is_owed(feature.name, feature.label):
             continue
         rising = action.mode == "set" or any(float(amount) > 0 for amount in action.arguments)
         if rising and action.direction != "decrease":
