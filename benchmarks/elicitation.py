@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from pear.datasets.published import (
     published_classifier,
-    published_outcomes,
+    published_averages,
     published_prior_means,
     published_problem,
     published_users,
@@ -183,7 +183,7 @@ def latency(
 
 def print_published(curves: dict[str, pd.DataFrame]) -> None:
     """Our curve beside the published system's, user costs without the STOP action."""
-    published = published_outcomes()
+    published = published_averages()
     print("\nmean cost after each number of questions, published system beside ours")
     for study, response, k in (
         ("k2_noiseless", "NL", 2),

@@ -26,7 +26,7 @@ import pandas as pd
 from pear.datasets import load_dataset, paper_prior_means, trained_classifier, user_set
 from pear.datasets.published import (
     published_classifier,
-    published_outcomes,
+    published_averages,
     published_problem,
     published_users,
 )
@@ -341,7 +341,7 @@ def main() -> None:
 
 
 def _print_published() -> None:
-    outcomes = published_outcomes()
+    outcomes = published_averages()
     theirs = outcomes[outcomes["response"] == "GT"]
     weight = theirs["success_rate"]
     cost = (theirs["mean_cost_of_successes"] * weight).sum() / weight.sum() - 1

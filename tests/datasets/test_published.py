@@ -6,6 +6,7 @@ import pytest
 from pear.datasets import adult_problem, credit_problem, paper_prior_means
 from pear.datasets.published import (
     published_classifier,
+    published_outcomes,
     published_prior_means,
     published_problem,
     published_users,
@@ -85,3 +86,28 @@ def test_the_problems_stand_without_the_published_files(name, monkeypatch):
     problem = OURS[name]()
     assert len(problem.archetypes) == 6
     assert problem.costs.n_weights == len(problem.archetypes[0].mean)
+
+
+@pytest.mark.published
+@pytest.mark.parametrize("users", ["all", "hard"])
+@pytest.mark.parametrize("classifier", ["network", "logistic", "tree"])
+@pytest.mark.parametrize("name", ["adult", "givemecredit"])
+def test_every_published_classifier_gives_its_users_their_published_scores(
+    bench, name, classifier, users
+):
+    problem = published_problem(name)
+    known = published_users(problem, name, classifier, users)
+    scores = published_classifier(problem, name, classifier).score(known.states)
+    assert len(scores) == 300
+    assert np.abs(scores - known.scores).max() < 2e-7
+
+
+@pytest.mark.published
+def test_published_outcomes_hold_the_papers_cell(bench):
+    outcomes = published_outcomes()
+    chosen = (outcomes["dataset"] == "adult") & (outcomes["classifier"] == "network")
+    chosen &= (outcomes["users"] == "all") & (outcomes["method"] == "pear_nl")
+    chosen &= (outcomes["k"] == 2) & (outcomes["questions"] == 10) & outcomes["recourse"]
+    each = outcomes[chosen].groupby("user")["cost"]
+    assert each.mean().mean() == pytest.approx(142.23, abs=0.01)
+    assert np.sqrt(each.var(ddof=1).mean()) == pytest.approx(61.75, abs=0.01)

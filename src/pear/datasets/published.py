@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pear.decision import BlackBox
 from pear.decision.network import Network
+from pear.decision.tree import DecisionTree
 from pear.errors import DataUnavailable
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 from pear.problem.features import States
@@ -87,27 +88,40 @@ def published_prior_means(name: str) -> NDArray[np.float64]:
     return np.array(setup["prior"]["means"], float)[:, order]
 
 
-def published_classifier(problem: Problem) -> BlackBox:
-    """The published two-layer network for Adult."""
-    folder = bench_folder()
-    if folder is None:
-        raise DataUnavailable("the published classifier was not found; set PEAR_BENCH")
-    arrays = dict(np.load(folder / "adult" / "blackbox_nn.npz"))
-    layers = tuple(
-        (arrays[f"{name}_weight"].astype(float).T, arrays[f"{name}_bias"].astype(float))
-        for name in ("linears_0", "linears_1", "output")
-    )
-    return BlackBox(
-        Network(problem.space, layers), problem.space, problem.goal, name="published Adult network"
-    )
+def published_classifier(
+    problem: Problem, dataset: str = "adult", classifier: str = "network"
+) -> BlackBox:
+    """A published classifier of ``adult`` or ``givemecredit``: network, logistic or tree."""
+    arrays = dict(np.load(_file(f"{dataset}/classifier_{classifier}.npz", "classifier")))
+    model: Network | DecisionTree
+    if classifier == "tree":
+        inner = arrays["left"] >= 0
+        model = DecisionTree(
+            problem.space,
+            left=np.where(inner, arrays["left"], 0).astype(np.intp),
+            right=np.where(inner, arrays["right"], 0).astype(np.intp),
+            column=np.where(inner, arrays["feature"], 0).astype(np.intp),
+            threshold=arrays["threshold"].astype(float),
+            score=arrays["value"].astype(float),
+        )
+    elif classifier == "logistic":
+        weights = arrays["coef"].astype(float).reshape(-1, 1)
+        model = Network(problem.space, ((weights, arrays["intercept"].astype(float).reshape(1)),))
+    else:
+        layers = tuple(
+            (arrays[f"{name}_weight"].astype(float).T, arrays[f"{name}_bias"].astype(float))
+            for name in ("linears_0", "linears_1", "output")
+        )
+        model = Network(problem.space, layers)
+    name = f"published {dataset} {classifier}"
+    return BlackBox(model, problem.space, problem.goal, name=name)
 
 
-def published_users(problem: Problem) -> PublishedUsers:
-    """The 300 Adult users of the set ``All`` with their true weights."""
-    folder = bench_folder()
-    if folder is None:
-        raise DataUnavailable("the published users were not found; set PEAR_BENCH")
-    table = pd.read_csv(folder / "adult" / "users_all.csv")
+def published_users(
+    problem: Problem, dataset: str = "adult", classifier: str = "network", users: str = "all"
+) -> PublishedUsers:
+    """The 300 users of a set, ``all`` or ``hard``, with their true weights."""
+    table = pd.read_csv(_file(f"{dataset}/users_{classifier}_{users}.csv.gz", "users"))
     return PublishedUsers(
         states=problem.space.encode(table[list(problem.space.names)]),
         weights=table[[f"w:{name}" for name in problem.weight_names]].to_numpy(float),
@@ -117,11 +131,27 @@ def published_users(problem: Problem) -> PublishedUsers:
 
 
 def published_outcomes() -> pd.DataFrame:
-    """What the published system returned for each Adult user."""
+    """What every published method returned: one row per user, seed and setting.
+
+    Columns: dataset, classifier, users, method, corruption, k, questions (-1: none), seed, user,
+    recourse, cost (true weights) and length; both count 1 for STOP.
+    """
+    return pd.read_parquet(_file("outcomes.parquet", "outcomes"))
+
+
+def published_averages() -> pd.DataFrame:
+    """What the published system returned for each Adult user, averaged over its runs."""
+    return pd.read_csv(_file("adult/published_all.csv", "averages"))
+
+
+def _file(path: str, what: str) -> Path:
     folder = bench_folder()
-    if folder is None:
-        raise DataUnavailable("the published outcomes were not found; set PEAR_BENCH")
-    return pd.read_csv(folder / "adult" / "published_all.csv")
+    if folder is None or not (folder / path).is_file():
+        raise DataUnavailable(
+            f"the published {what} ('{path}') cannot be found; set PEAR_BENCH to the folder that "
+            "holds it"
+        )
+    return folder / path
 
 
 def _feature(content: dict[str, Any]) -> Feature:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pear.datasets.published import published_outcomes
+from pear.datasets.published import published_averages
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.figures import Picture, panels, style
 from pear.experiments.profiles import Profile
@@ -90,7 +90,7 @@ def published_regrets(
 
 def published_curve(rows: pd.DataFrame, response: str, k: int) -> pd.DataFrame:
     """The published system's curve for the same users, from its own outcomes."""
-    outcomes = published_outcomes()
+    outcomes = published_averages()
     wide, scaled = published_regrets(outcomes[outcomes["user"].isin(rows["user"])], response, k)
     best = rows.groupby("user")["optimum"].first().reindex(wide.index) + STOP
     lines = pd.DataFrame({"questions": wide.columns, "regret": scaled.mean().to_numpy(float)})

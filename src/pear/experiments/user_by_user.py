@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from pear.datasets.published import published_outcomes
+from pear.datasets.published import published_averages
 from pear.experiments.experiment import Material
 from pear.experiments.published import STOP
 from pear.experiments.registry import find_method
@@ -77,7 +77,7 @@ def compare(material: Material) -> pd.DataFrame:
     rows = final(material.rows)
     rows = rows[(rows["dataset"] == world.dataset) & (rows["users"] == world.users)]
     rows = rows[rows["classifier"] == world.classifier]
-    outcomes = published_outcomes()
+    outcomes = published_averages()
     parts = []
     for method, (response, k) in AGAINST.items():
         mine = rows[rows["method"] == method]

@@ -182,14 +182,15 @@ class CostGraph:
     def without_edges(self, share: float, seed: int) -> CostGraph:
         """The graph with a share of its edges removed; larger shares remove supersets.
 
-        For one seed the removals are nested, as the corruption experiment needs.
+        ``int(share * edges)`` of them, as in the paper's experiments; for one seed the removals
+        are nested.
         """
         if not is_finite(share) or not 0 <= share <= 1:
             raise InvalidSetting(f"'share' must be between 0 and 1 (got {share!r})")
         if not is_whole(seed):
             raise InvalidSetting(f"'seed' must be a whole number (got {shown(seed)})")
         order = np.random.default_rng(seed).permutation(len(self.edges))
-        removed = set(order[: round(share * len(self.edges))].tolist())
+        removed = set(order[: int(share * len(self.edges))].tolist())
         return replace(self, edges=tuple(e for i, e in enumerate(self.edges) if i not in removed))
 
     def positions_in(self, other: CostGraph) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ import torch
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
-from pear.planning.learned.episodes import dirichlet
+from pear.planning.learned.fare import dirichlet
 from pear.planning.learned.policy import Policy, read_safetensors
 from pear.planning.learned.progress import write_curves
 from pear.planning.learned.training import Trainer, TrainingSettings
@@ -40,15 +40,17 @@ def test_training_lowers_the_loss_and_the_cost():
     assert last.validation_success >= first.validation_success
 
 
-@pytest.mark.parametrize("kind", ["rl", "wfare"])
-def test_interrupted_training_goes_on_exactly(kind, tmp_path):
-    whole = quick_trainer(kind, iterations=6)
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("rl", {}), ("wfare", {"buffer": 12, "hard_share": 0.3})]
+)
+def test_interrupted_training_goes_on_exactly(kind, settings, tmp_path):
+    whole = quick_trainer(kind, iterations=6, **settings)
     whole.run()
-    begun = quick_trainer(kind, iterations=6)
+    begun = quick_trainer(kind, iterations=6, **settings)
     for _ in range(3):
         begun.step()
     save_checkpoint(begun, tmp_path / "training.safetensors")
-    resumed = quick_trainer(kind, iterations=6)
+    resumed = quick_trainer(kind, iterations=6, **settings)
     load_checkpoint(resumed, tmp_path / "training.safetensors")
     assert resumed.iteration == 3
     resumed.run()
@@ -178,3 +180,26 @@ def test_people_the_model_accepts_are_no_use():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InvalidSetting, match=next(iter(wrong))):
         TrainingSettings(**wrong)
+
+
+def test_a_buffer_teaches_the_latest_people_alone():
+    trainer = quick_trainer("wfare", iterations=2, buffer=5)
+    trainer.step()
+    latest = trainer.batch()[:5]
+    traces = trainer.replay.traces.where(latest)
+    trainer.replay.add(latest, traces, trainer.replay.moves[latest], np.full(5, np.inf))
+    known = {seen.tobytes() for seen in trainer.replay.traces.seen[latest]}
+    drawn = trainer.replay.sample(40, np.random.default_rng(0))
+    assert {seen.tobytes() for seen in drawn.seen} <= known
+
+
+def test_a_share_of_the_batch_is_of_those_solved_worst():
+    trainer = quick_trainer("wfare", iterations=2, hard_share=0.5)
+    trainer.step()
+    people = len(trainer.people)
+    trainer.replay.merit[:] = np.arange(people)
+    batch = trainer.batch()
+    assert len(set(batch.tolist())) == len(batch)
+    worst = set(range(people // 4))
+    count = min(len(batch) // 2, people // 4)
+    assert set(batch[:count].tolist()) <= worst

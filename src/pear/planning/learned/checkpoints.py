@@ -36,6 +36,7 @@ def save_checkpoint(trainer: Trainer, path: str | Path) -> None:
     replay = trainer.replay
     tensors["replay.moves"] = torch.from_numpy(replay.moves)
     tensors["replay.merit"] = torch.from_numpy(replay.merit)
+    tensors["replay.age"] = torch.from_numpy(replay.age)
     tensors["replay.reward"] = torch.from_numpy(replay.traces.reward)
     tensors["replay.success"] = torch.from_numpy(replay.traces.success)
     progress = {
@@ -125,6 +126,7 @@ def _load_replay(trainer: Trainer, tensors: dict[str, Any]) -> None:
     moves = tensors["moves"].numpy().astype(np.intp)
     trainer.replay.moves[:] = moves
     trainer.replay.merit[:] = tensors["merit"].numpy()
+    trainer.replay.age[:] = tensors["age"].numpy()
     traces = build_traces(
         trainer.policy.observer,
         trainer.people,

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.planning.learned.fare import WFARE
+from pear.planning.learned.fare import WFARE, dirichlet
 from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.learned.policy_only import PolicyOnly
 from pear.planning.tree.evaluation import Evaluator, UniformPrior
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.people import Effort, Noise, People
+from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import FAILURE, LengthRules, Rules
 from pear.planning.tree.search import search
 from pear.problem import NO_LIMITS
@@ -115,14 +115,3 @@ def best_episodes(
     reward[success] = rules.reward(chosen.lengths.astype(float), chosen.costs, reference[success])
     value[success] = merit[best[success]]
     return Episodes(moves, success, reward, cost, value, 0)
-
-
-def dirichlet(share: float, concentration: float, rng: np.random.Generator) -> Noise:
-    """(1 - ε) P + ε Dirichlet(α) over the legal actions."""
-
-    def mix(prior: Floats, legal: NDArray[np.bool_]) -> Floats:
-        draws = rng.standard_gamma(concentration, prior.shape) * legal
-        draws /= np.maximum(draws.sum(axis=1, keepdims=True), 1e-300)
-        return (1.0 - share) * prior + share * draws
-
-    return mix

@@ -17,8 +17,9 @@ from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
 from pear.planning.tree.move_costs import plans_under
-from pear.planning.tree.people import Ask, People
+from pear.planning.tree.people import Ask, Effort, Noise, People, SearchOutcome
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
+from pear.planning.tree.search import search
 from pear.planning.tree.search_planner import Met, Returns, SearchPlanner
 from pear.problem import Limits
 from pear.problem.features import States
@@ -29,10 +30,26 @@ REMEMBERED = 4096
 """How many people's plans for the mean weights are kept."""
 
 
+def dirichlet(share: float, concentration: float, rng: np.random.Generator) -> Noise:
+    """(1 - ε) P + ε Dirichlet(α) over the legal actions."""
+
+    def mix(prior: Floats, legal: NDArray[np.bool_]) -> Floats:
+        draws = rng.standard_gamma(concentration, prior.shape) * legal
+        draws /= np.maximum(draws.sum(axis=1, keepdims=True), 1e-300)
+        return (1.0 - share) * prior + share * draws
+
+    return mix
+
+
 class PolicyPlanner(SearchPlanner):
-    """What FARE and W-FARE share: the prior and the values are a policy's."""
+    """What FARE and W-FARE share: the prior and the values are a policy's.
+
+    ``noise`` is mixed into the prior of every step taken, as in training: two searches for
+    the same person then meet different plans.
+    """
 
     kind = ""
+    noise: Noise | None = None
 
     def __init__(
         self,
@@ -60,6 +77,10 @@ class PolicyPlanner(SearchPlanner):
 
     def evaluator(self) -> Evaluator:
         return NetworkEvaluator(self.policy)
+
+    def search(self, people: People, ask: Ask, effort: Effort) -> SearchOutcome:
+        rules, evaluator = self.rules(), self.evaluator()
+        return search(self.problem, ask, people, rules, evaluator, effort, self.noise)
 
 
 class FARE(PolicyPlanner):

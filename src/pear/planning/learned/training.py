@@ -35,12 +35,20 @@ SampleWeights = Callable[[int, np.random.Generator], Floats]
 """n weight vectors ``(n, p)`` drawn from the prior."""
 
 
+SHARES = ("kind", "learning_rate", "noise_share", "noise_concentration", "hard_share", "seed")
+"""Settings that are no counts."""
+HARD = 0.25
+"""The part of the people met that counts as solved worst."""
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """What training is given; the defaults are the paper's for Adult where it has them.
 
     ``patience`` is the number of validations without a better policy after which it ends;
     ``pool`` and ``validation_people`` say how many people it trains on and is judged by.
+    ``buffer`` is how many of the latest traces it learns from (None: all), ``hard_share`` the
+    share of a batch drawn from the quarter of the people solved worst so far.
     """
 
     kind: Kind = "wfare"
@@ -59,18 +67,21 @@ class TrainingSettings:
     validation_people: int = 200
     validate_every: int = 20
     patience: int = 6
+    buffer: int | None = None
+    hard_share: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if name in ("kind", "learning_rate", "noise_share", "noise_concentration", "seed"):
+            if name in SHARES or value is None:
                 continue
             if value < 1:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {value!r})")
         if not self.learning_rate > 0 or not self.noise_concentration > 0:
             raise InvalidSetting("'learning_rate' and 'noise_concentration' must be positive")
-        if not 0 <= self.noise_share < 1:
-            raise InvalidSetting(f"'noise_share' must be in [0, 1) (got {self.noise_share!r})")
+        for name in ("noise_share", "hard_share"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidSetting(f"'{name}' must be in [0, 1) (got {getattr(self, name)!r})")
 
 
 class Trainer:
@@ -124,7 +135,7 @@ class Trainer:
         moves = np.full((len(self.people), self.problem.max_length), -1, np.intp)
         no, zero = np.zeros(len(moves), bool), np.zeros(len(moves))
         traces = build_traces(self.policy.observer, self.people, self.weights, moves, no, zero)
-        return Replay(traces, moves)
+        return Replay(traces, moves, capacity=self.settings.buffer)
 
     @property
     def finished(self) -> bool:
@@ -162,8 +173,7 @@ class Trainer:
         """One iteration: search, remember, learn, and now and then validate."""
         started = time.perf_counter()
         settings = self.settings
-        size = min(settings.batch_people, len(self.people))
-        batch = self.rng.choice(len(self.people), size, replace=False)
+        batch = self.batch()
         episodes = self.episodes(self.people[batch], self.weights[batch], training=True)
         self.replay.add(batch, self.traces(batch, episodes), episodes.moves, episodes.merit)
         losses = [self.learn() for _ in range(settings.gradient_steps)]
@@ -177,6 +187,17 @@ class Trainer:
         progress = self._progress(float(np.mean(losses)), episodes, judged, best)
         self.history.append(progress)
         return progress
+
+    def batch(self) -> NDArray[np.intp]:
+        """The people of one iteration: at random, but for the share of those solved worst."""
+        size = min(self.settings.batch_people, len(self.people))
+        seen = int((self.replay.merit > -np.inf).sum())
+        count = min(int(self.settings.hard_share * size), int(HARD * seen))
+        if not count:
+            return self.rng.choice(len(self.people), size, replace=False)
+        hard = self.rng.choice(self.replay.hardest(int(HARD * seen)), count, replace=False)
+        others = np.setdiff1d(np.arange(len(self.people)), hard)
+        return np.concatenate([hard, self.rng.choice(others, size - count, replace=False)])
 
     def episodes(self, states: States, weights: Floats, training: bool) -> Episodes:
         """The best trace of each person the current policy's search finds."""
