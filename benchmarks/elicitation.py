@@ -22,8 +22,8 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from pear.datasets.published import (
-    published_classifier,
     published_averages,
+    published_classifier,
     published_prior_means,
     published_problem,
     published_users,

@@ -25,8 +25,8 @@ import pandas as pd
 
 from pear.datasets import load_dataset, paper_prior_means, trained_classifier, user_set
 from pear.datasets.published import (
-    published_classifier,
     published_averages,
+    published_classifier,
     published_problem,
     published_users,
 )
