@@ -99,7 +99,7 @@ def test_wrong_settings_are_refused_and_leave_nothing_behind(tmp_path, settings,
         ("regret", "exact-true", "pear-exact-l alone, methods that ask, with exact-true beside"),
         ("corruption", "pear-l,fare", "it takes pear-l, pear-exact-l alone, methods that ask"),
         ("xpear", "cscf", "'methods' names 'cscf', which xpear does not run"),
-        ("classifiers", "fare", "those for trials and any of one's own"),
+        ("classifiers", "fare", "which classifiers does not run in profile smoke"),
     ],
 )
 def test_an_experiment_says_which_methods_it_takes(tmp_path, experiment, methods, said):

@@ -106,7 +106,7 @@ class Profile:
         return tuple(name for name in names if name in self.methods)
 
     def own(self) -> tuple[str, ...]:
-        """Methods that joined by their import path, and those for trials."""
+        """Methods that joined by their import path."""
         ours = {*COMPETITORS, *PEAR, *SLICES, *EXACT, *EXPLAINED}
         return tuple(name for name in self.methods if name not in ours)
 

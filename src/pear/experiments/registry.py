@@ -44,32 +44,6 @@ METHODS = {
     "xpear-exact-nl": "pear.experiments.conversations:XPEAR_EXACT_NL",
     "xpear-exact-l": "pear.experiments.conversations:XPEAR_EXACT_L",
 }
-TRIALS = (
-    "pear-random-nl",
-    "pear-random-l",
-    "pear-once-nl",
-    "pear-once-l",
-    "pear-path-l",
-    "pear-plain-l",
-    "wfare-path",
-    "wfare-once",
-    "mcts-best",
-    "mcts-100",
-    "mcts-free",
-    "mcts-drawn",
-    "mcts-drawn-free",
-    "mcts-noise",
-    "fare-separate",
-    "fare-brief",
-    "rl-brief",
-    "face-short",
-    "face-cut",
-    "face-hops",
-    "cscf-small",
-    "cscf-stop",
-)
-"""Methods for trials, see :mod:`pear.experiments.trials`; no profile runs them."""
-METHODS |= {name: f"pear.experiments.trials:{name.replace('-', '_').upper()}" for name in TRIALS}
 
 
 def resolve(kind: str, name: str, known: dict[str, str]) -> Any:

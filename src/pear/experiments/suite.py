@@ -28,7 +28,7 @@ from pear.experiments.assets import policy_path
 from pear.experiments.effort import effort_table
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import DRAWN, SET_SIZE, Profile
-from pear.experiments.registry import DATASETS, METHODS, TRIALS
+from pear.experiments.registry import DATASETS, METHODS
 from pear.experiments.render import Table
 from pear.experiments.runner import Finished, Follow, fit, run_experiments
 from pear.experiments.store import check_page
@@ -133,8 +133,8 @@ def check_methods(names: Sequence[str], profile: Profile) -> None:
         return
     every = replace(profile, methods=tuple(METHODS))
     taken = {task.method: task.k > 0 for name in names for task in tasks_of(name, every)}
-    known = [name for name in METHODS if name in taken and name not in TRIALS]
-    others = ", those for trials and any of one's own" if set(taken) & set(TRIALS) else " alone"
+    known = [name for name in METHODS if name in taken]
+    others = " and any of one's own" if len(taken) > len(known) else " alone"
     if set(names) <= set(ASKING):
         beside = [name for name in known if not taken[name]]
         known = [name for name in known if taken[name]]

@@ -24,7 +24,7 @@ from pear.planning.tree.move_costs import as_samples, plans_under
 from pear.planning.tree.people import Ask, Effort, People, SearchOutcome
 from pear.planning.tree.plans import heuristic_plan
 from pear.planning.tree.rules import Rules
-from pear.planning.tree.search import LockstepSearch
+from pear.planning.tree.search import search
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.features import States
 
@@ -55,8 +55,6 @@ class SearchPlanner:
     """
 
     method = "search"
-    searching: type[LockstepSearch] = LockstepSearch
-    """How a search goes on from step to step."""
 
     def __init__(
         self,
@@ -189,7 +187,7 @@ class SearchPlanner:
     def search(self, people: People, ask: Ask, effort: Effort) -> SearchOutcome:
         """One search of everybody's tree, with this planner's rules and prior."""
         rules, evaluator = self.rules(), self.evaluator()
-        return self.searching(self.problem, ask, people, rules, evaluator, effort).run()
+        return search(self.problem, ask, people, rules, evaluator, effort)
 
     def effort(self, max_rows: int | NDArray[np.int64] | None) -> Effort:
         """What one search may do."""
