@@ -7,12 +7,14 @@ import io
 import time
 import warnings
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pear.decision import BlackBox
+from pear.planning.sequences import roll_out
 from pear.problem import Problem
 
 
@@ -108,5 +110,8 @@ def judge(
         moves.append(int(np.flatnonzero(mine)[0]))
     if len(moves) > problem.max_length:
         return Answer(seconds, favourable, False, np.nan)
-    _, cost = problem.costs.best_order(state, problem.actions, moves, weights)
-    return Answer(seconds, favourable, bool(np.isfinite(cost)), float(cost))
+    orders = np.array(list(permutations(moves)), np.intp)
+    made = roll_out(problem, state[None], orders)
+    costs = made.costs(problem, weights)[made.illegal == 0]
+    cost = float(costs.min(initial=np.inf))
+    return Answer(seconds, favourable, bool(np.isfinite(cost)), cost)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pear.errors import InvalidProblem, InvalidSetting
-from pear.planning.changes import change_costs, change_features
+from pear.planning.changes import change_costs
 from pear.planning.neighbours import NeighboursPlanner, places_of
 from pear.problem import Limits
 from tests.planning.small_problems import random_people, small_model, small_problem
@@ -190,10 +190,11 @@ def test_costs_of_changes_agree_with_those_of_moves(planner):
     allowed = problem.actions.allowed(states)
     for state, legal in zip(states, allowed, strict=True):
         for move in np.flatnonzero(legal):
-            column = int(problem.actions.feature_of[move])
+            column = problem.actions.feature_of[move]
             after = problem.actions.apply(state[None], np.array([move]))[0]
-            ours = change_features(problem, state, column, after[column])
-            theirs = problem.costs.features(state[None], problem.actions, np.array([move]))[0]
+            weights = np.linspace(5.0, 50.0, problem.costs.n_weights)
+            ours = change_costs(problem, state, after, [column], weights)
+            theirs = problem.costs.costs(state[None], problem.actions, np.array([move]), weights)
             assert np.allclose(ours, theirs)
 
 

@@ -68,8 +68,27 @@ def test_order_matters_22_against_14():
     cost = problem.costs.sequence_cost
     assert cost(np.ones(3), problem.actions, moves, np.ones(5)) == 22.0
     assert cost(np.ones(3), problem.actions, moves[::-1], np.ones(5)) == 14.0
-    best = problem.costs.best_order(np.ones(3), problem.actions, moves, np.ones(5))
-    assert best == (tuple(moves[::-1]), 14.0)
+
+
+@every_problem
+def test_all_costs_and_whole_sequences_are_those_of_single_steps(name):
+    problem = PROBLEMS[name]()
+    graph, actions = problem.costs, problem.actions
+    rng = np.random.default_rng(4)
+    states = problem.space.encode(random_records(problem.space, 6, rng))
+    weights = rng.normal(20, 30, (6, 3, graph.n_weights))
+    every = graph.all_costs(states, actions, weights)
+    assert every.shape == (6, len(actions))
+    for move in range(len(actions)):
+        one = graph.costs(states, actions, np.full(6, move), weights)
+        assert one.shape == (6, 3)
+        assert np.allclose(one.mean(axis=1), every[:, move], equal_nan=True)
+    moves = rng.integers(len(actions), size=(5, 3))
+    moves[1, 2:] = moves[2, 1:] = moves[3] = -1
+    costs = graph.sequence_costs(states[0], actions, moves, weights[0])
+    for row, sequence in enumerate(moves):
+        alone = graph.sequence_cost(states[0], actions, sequence[sequence >= 0], weights[0])
+        assert np.allclose(costs[row], alone, equal_nan=True)
 
 
 @every_problem

@@ -28,16 +28,6 @@ def feature_steps(space: FeatureSpace, before: States, after: States) -> States:
     return np.asarray(steps)
 
 
-def change_features(problem: Problem, before: Floats, column: int, after: float) -> Floats:
-    """Cost features φ ``(p,)`` of changing one column of a state ``(d,)`` to a value."""
-    phi = np.zeros(problem.costs.n_weights)
-    phi[column] = problem.costs.change(column, before[column], np.array(after))
-    for parent, position in problem.costs.parents[column]:
-        scaled = problem.space.scale_column(parent, np.array(before[parent]))
-        phi[position] = problem.costs.offset + scaled
-    return phi
-
-
 def change_costs(
     problem: Problem, start: Floats, end: Floats, order: Any, weights: Floats
 ) -> Floats:
@@ -45,12 +35,12 @@ def change_costs(
 
     ``weights`` is ``(p,)``, or samples ``(s, p)`` whose floored costs are averaged.
     """
-    current, rows = np.array(start, float), []
-    for column in order:
-        rows.append(change_features(problem, current, int(column), end[column]))
-        current[column] = end[column]
-    linear = np.array(rows).reshape(len(rows), -1) @ np.atleast_2d(weights).T if rows else None
-    return np.zeros(0) if linear is None else problem.costs.floored(linear).mean(axis=1)
+    columns = np.array([int(column) for column in order], np.intp)
+    states = np.repeat(np.array(start, float)[None], len(columns), axis=0)
+    for place, column in enumerate(columns):
+        states[place + 1 :, column] = end[column]
+    phi = problem.costs.change_features(states, columns, np.asarray(end, float)[columns])
+    return np.asarray(problem.costs.floored(phi @ np.atleast_2d(weights).T).mean(axis=1))
 
 
 def plan_from_changes(

@@ -34,8 +34,8 @@ from pear.planning.sequences import (
     longest,
     roll_out,
 )
-from pear.planning.tree.move_costs import as_samples
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.problem.costs import as_samples
 from pear.problem.features import FeatureSpace, States
 
 Floats = NDArray[np.float64]

@@ -33,9 +33,9 @@ from pear.errors import InvalidSetting
 from pear.planning.changes import change_costs, feature_steps, plan_from_changes
 from pear.planning.planner import Candidates, Memory, generators, one_per_person
 from pear.planning.sequences import longest
-from pear.planning.tree.move_costs import as_samples
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.checks import is_whole
+from pear.problem.costs import as_samples
 from pear.problem.features import FeatureSpace, States
 
 Floats = NDArray[np.float64]

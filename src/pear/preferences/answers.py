@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pear.errors import ConversationError, InvalidSetting
 from pear.preferences.response import TIE, Costs, ResponseModel
+from pear.problem import costs_under
 from pear.problem.checks import is_finite, is_whole
 
 
@@ -103,10 +104,7 @@ class Question:
 
     def costs(self, samples: NDArray[np.float64]) -> Costs:
         """Cost of each plan under each weight sample ``(n, p)``, shape ``(n, k)``."""
-        terms = self.rows @ np.asarray(samples, dtype=float).T
-        if self.floor is not None:
-            np.maximum(terms, self.floor, out=terms)
-        return np.asarray(np.add.reduceat(terms, self.starts, axis=0).T)
+        return costs_under(self.rows, np.asarray(samples, float), self.floor, self.starts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

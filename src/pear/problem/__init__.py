@@ -1,7 +1,7 @@
 """What can this person change, and what does it cost?"""
 
 from pear.problem.actions import Action, ActionSpace, Requirement
-from pear.problem.costs import CostGraph, best_order, costs_under, walk
+from pear.problem.costs import CostGraph, as_samples, costs_under, walk
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
@@ -22,7 +22,7 @@ __all__ = [
     "Problem",
     "Requirement",
     "Step",
-    "best_order",
+    "as_samples",
     "costs_under",
     "walk",
 ]

@@ -11,22 +11,18 @@ cost is ``max(floor, φ·w)``. Weights are one per feature, then one per edge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
 from pear.problem.features import FeatureSpace, States
-from pear.problem.limits import NO_LIMITS, Limits
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,36 +100,63 @@ class CostGraph:
             size = np.where(size == 0.0, self.zero_change, size)
         return size
 
-    def features(self, states: States, actions: ActionSpace, moves: NDArray[np.intp]) -> Floats:
-        """Cost features φ of n (state, move) pairs, shape ``(n, n_weights)``."""
-        states, moves = np.atleast_2d(states), np.asarray(moves, np.intp)
-        phi = np.zeros((len(moves), self.n_weights))
-        columns = actions.feature_of[moves]
-        rows = np.arange(len(moves))
-        before = states[rows, columns]
-        after = np.where(
-            actions.adds[moves], before + actions.argument_of[moves], actions.argument_of[moves]
-        )
+    def change_features(self, states: States, columns: Indices, after: Floats) -> Floats:
+        """Cost features φ of n changes, each of one column ``(n,)`` to a value: ``(n, p)``."""
+        states, columns, after = np.atleast_2d(states), np.asarray(columns), np.asarray(after)
+        phi = np.zeros((len(columns), self.n_weights))
         for column in np.unique(columns):
-            here = rows[columns == column]
-            phi[here, column] = self.change(int(column), before[here], after[here])
+            here = np.flatnonzero(columns == column)
+            phi[here, column] = self.change(int(column), states[here, column], after[here])
             for parent, position in self.parents[column]:
                 phi[here, position] = self.offset + self.space.scale_column(
                     parent, states[here, parent]
                 )
         return phi
 
+    def features(self, states: States, actions: ActionSpace, moves: Indices) -> Floats:
+        """Cost features φ of n (state, move) pairs, shape ``(n, p)``."""
+        states, moves = np.atleast_2d(states), np.asarray(moves, np.intp)
+        columns = actions.feature_of[moves]
+        before = states[np.arange(len(moves)), columns]
+        after = np.where(
+            actions.adds[moves], before + actions.argument_of[moves], actions.argument_of[moves]
+        )
+        return self.change_features(states, columns, after)
+
     def floored(self, linear: Floats) -> Floats:
         """Costs from φ·w."""
         return linear if self.floor is None else np.maximum(linear, self.floor)
 
     def costs(
-        self, states: States, actions: ActionSpace, moves: NDArray[np.intp], weights: Floats
+        self, states: States, actions: ActionSpace, moves: Indices, weights: Floats
     ) -> Floats:
-        """Costs of n (state, move) pairs: ``(n,)`` for one weight vector, ``(n, s)`` for s."""
-        weights = self.check_weights(weights)
-        linear = self.features(states, actions, moves) @ weights.T
-        return linear if self.floor is None else np.maximum(linear, self.floor, out=linear)
+        """Costs of n (state, move) pairs.
+
+        Shape ``(n,)`` for one weight vector ``(p,)``, ``(n, s)`` for samples ``(s, p)`` that
+        count for all, or ``(n, s, p)``, each pair its own.
+        """
+        phi = self.features(states, actions, moves)
+        if np.ndim(weights) == 3:
+            return self.floored(np.einsum("np,nsp->ns", phi, weights))
+        return self.floored(phi @ self.check_weights(weights).T)
+
+    def all_costs(self, states: States, actions: ActionSpace, weights: Floats) -> Floats:
+        """Mean floored cost of every move, ``(n, m)``, under each state's samples ``(n, s, p)``.
+
+        The same as :meth:`costs` of all pairs, without a φ for each of them.
+        """
+        results = actions.results(states)
+        costs = np.empty(results.shape)
+        for column in actions.actionable:
+            moves = np.flatnonzero(actions.feature_of == column)
+            change = self.change(column, states[:, [column]], results[:, moves])
+            fixed = np.zeros(weights.shape[:2])
+            for parent, position in self.parents[column]:
+                level = self.offset + self.space.scale_column(parent, states[:, parent])
+                fixed += weights[:, :, position] * level[:, None]
+            linear = weights[:, :, column, None] * change[:, None, :] + fixed[:, :, None]
+            costs[:, moves] = self.floored(linear).mean(axis=1)
+        return costs
 
     def sequence_features(self, start: Floats, actions: ActionSpace, moves: Any) -> Floats:
         """Cost features of each step of a sequence, shape ``(length, n_weights)``."""
@@ -147,19 +170,21 @@ class CostGraph:
     ) -> Any:
         """Cost of a whole sequence: a number, or ``(s,)`` for s weight vectors."""
         weights = self.check_weights(weights)
-        linear = self.sequence_features(start, actions, moves) @ weights.T
-        return self.floored(linear).sum(axis=0)
+        features = self.sequence_features(start, actions, moves)
+        costs = costs_under(features, weights, self.floor)
+        return costs if weights.ndim == 2 else costs[0]
 
-    def best_order(
-        self,
-        start: Floats,
-        actions: ActionSpace,
-        moves: Sequence[int],
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-    ) -> tuple[tuple[int, ...], float]:
-        """The moves in their cheapest allowed order and its cost, see :mod:`pear.problem.order`."""
-        return best_order(self, start, actions, moves, weights, limits)
+    def sequence_costs(
+        self, start: Floats, actions: ActionSpace, moves: Indices, weights: Floats
+    ) -> Floats:
+        """Costs ``(n, s)`` of sequences ``(n, L)``, -1 after the end, under samples ``(s, p)``."""
+        states = np.repeat(np.asarray(start, float)[None], len(moves), axis=0)
+        costs = np.zeros((len(moves), len(weights)))
+        for step in moves.T:
+            going = np.flatnonzero(step >= 0)
+            costs[going] += self.costs(states[going], actions, step[going], weights)
+            states[going] = actions.apply(states[going], step[going])
+        return costs
 
     def check_weights(self, weights: Any) -> Floats:
         """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, or a clear refusal."""
@@ -193,7 +218,7 @@ class CostGraph:
         removed = set(order[: int(share * len(self.edges))].tolist())
         return replace(self, edges=tuple(e for i, e in enumerate(self.edges) if i not in removed))
 
-    def positions_in(self, other: CostGraph) -> NDArray[np.intp]:
+    def positions_in(self, other: CostGraph) -> Indices:
         """Where this graph's weights stand in a larger graph's weight vector."""
         place = {name: i for i, name in enumerate(other.weight_names)}
         absent = [name for name in self.weight_names if name not in place]
@@ -238,10 +263,39 @@ def walk(start: Floats, actions: ActionSpace, moves: Any) -> States:
     return np.array(states)
 
 
-def costs_under(features: Floats, weights: Floats, floor: float | None) -> Floats:
-    """Cost of a sequence with step features ``(length, p)`` under samples ``(s, p)``: ``(s,)``."""
+def costs_under(
+    features: Floats, weights: Floats, floor: float | None, starts: Indices | None = None
+) -> Floats:
+    """Costs of plans from the cost features of their steps, ``(length, p)``: ``(s,)``.
+
+    ``weights`` are samples ``(s, p)``. With ``starts`` ``(k,)``, the steps of k plans stand one
+    after the other and each plan's begin there: ``(s, k)``.
+    """
     linear = features @ np.atleast_2d(weights).T
-    return np.asarray((linear if floor is None else np.maximum(linear, floor)).sum(axis=0))
+    if floor is not None:
+        np.maximum(linear, floor, out=linear)
+    if starts is None:
+        return np.asarray(linear.sum(axis=0))
+    return np.asarray(np.add.reduceat(linear, starts, axis=0).T)
+
+
+def as_samples(weights: Floats, people: int) -> Floats:
+    """Weights of n people as samples, shape ``(n, s, p)``.
+
+    ``weights`` is ``(p,)`` for everybody, ``(n, p)`` one vector each, or ``(n, s, p)``.
+
+    >>> as_samples(np.ones(3), 2).shape
+    (2, 1, 3)
+    """
+    weights = np.asarray(weights, float)
+    if weights.ndim == 1:
+        return np.broadcast_to(weights, (people, 1, len(weights)))
+    if weights.ndim not in (2, 3) or len(weights) != people:
+        raise InvalidSetting(
+            f"'weights' must be one vector, or one or more for each of {people} people "
+            f"(got shape {weights.shape})"
+        )
+    return weights[:, None, :] if weights.ndim == 2 else weights
 
 
 def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...]:
@@ -268,109 +322,3 @@ def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...
         around = " -> ".join([*cycle, cycle[0]])
         raise at_key("edges", f"the cost graph has a cycle: {around}; remove one of its edges")
     return tuple(pairs)
-
-
-MOST_CHANGES = 14
-"""More changes than this would need a table of over 16,384 subsets."""
-
-
-def best_order(
-    costs: CostGraph,
-    start: NDArray[np.float64],
-    actions: ActionSpace,
-    moves: Sequence[int],
-    weights: NDArray[np.float64],
-    limits: Limits = NO_LIMITS,
-) -> tuple[tuple[int, ...], float]:
-    """The moves in their cheapest order from ``start`` ``(d,)``, and what that costs.
-
-    ``weights`` is ``(p,)``, or samples ``(s, p)``: then the mean floored cost counts. Moves
-    of one feature stay in the order given. Among equally cheap orders, the one with the
-    smaller move numbers first. Where no order is allowed: no moves, and infinity.
-
-    >>> from pear.problem import Action, CostGraph, Feature, FeatureSpace
-    >>> space = FeatureSpace((Feature("a"), Feature("b"), Feature("c")))
-    >>> set_to_5 = tuple(Action(f"set {n}", n, "set", (5.0,)) for n in space.names)
-    >>> actions = ActionSpace(space, set_to_5)
-    >>> chain = CostGraph(space, (("a", "b"), ("b", "c")), floor=None, offset=0.0)
-    >>> best_order(chain, np.ones(3), actions, [0, 1, 2], np.ones(5))
-    ((2, 1, 0), 14.0)
-    """
-    chosen = np.asarray(moves, np.intp)
-    if chosen.ndim != 1 or len(chosen) > MOST_CHANGES:
-        raise InvalidSetting(
-            f"'moves' must be a list of at most {MOST_CHANGES} moves (got shape {chosen.shape})"
-        )
-    weights = costs.check_weights(weights)
-    n = len(chosen)
-    states = subset_states(start, actions, chosen)
-    step = (
-        np.stack(
-            [
-                costs.costs(states, actions, np.full(len(states), move), weights)
-                .reshape(len(states), -1)
-                .mean(axis=1)
-                for move in chosen
-            ],
-            axis=1,
-        )
-        if n
-        else np.zeros((1, 0))
-    )
-    step[~actions.allowed(states, limits)[:, chosen]] = np.inf
-    step[~_next_in_line(actions, chosen)] = np.inf
-    # rest[s] is the least cost of the changes that are not in subset s.
-    rest = np.full(2**n, np.inf)
-    rest[-1] = 0.0
-    for subset in range(2**n - 2, -1, -1):
-        rest[subset] = min(
-            step[subset, i] + rest[subset | 1 << i] for i in range(n) if not subset >> i & 1
-        )
-    if not np.isfinite(rest[0]):
-        return (), np.inf
-    subset, order = 0, []
-    while subset != 2**n - 1:
-        ways = [
-            (int(chosen[i]), i)
-            for i in range(n)
-            if not subset >> i & 1 and step[subset, i] + rest[subset | 1 << i] == rest[subset]
-        ]
-        move, i = min(ways)
-        order.append(move)
-        subset |= 1 << i
-    return tuple(order), float(rest[0])
-
-
-def subset_states(
-    start: NDArray[np.float64], actions: ActionSpace, moves: NDArray[np.intp]
-) -> States:
-    """The state after each subset of n moves, shape ``(2**n, d)``; bit i stands for move i.
-
-    Of several moves of one feature, a subset is taken to hold the first ones.
-    """
-    subsets = np.arange(2 ** len(moves))
-    states = np.repeat(np.asarray(start, float)[None], len(subsets), axis=0)
-    for column in np.unique(actions.feature_of[moves]):
-        chain = np.flatnonzero(actions.feature_of[moves] == column)
-        values = [states[0, column]]
-        for move in moves[chain]:
-            amount = actions.argument_of[move]
-            values.append(values[-1] + amount if actions.adds[move] else amount)
-        made = np.sum([subsets >> i & 1 for i in chain], axis=0)
-        states[:, column] = np.array(values)[made]
-    return states
-
-
-def _next_in_line(actions: ActionSpace, moves: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Where all earlier moves of the same feature are made, and no later one: ``(2**n, n)``."""
-    subsets = np.arange(2 ** len(moves))
-    ready = np.ones((len(subsets), len(moves)), bool)
-    columns = actions.feature_of[moves]
-    for i in range(len(moves)):
-        for j in np.flatnonzero(columns == columns[i]):
-            made = (subsets >> j & 1).astype(bool)
-            if j < i:
-                ready[:, i] &= made
-            elif j > i:
-                ready[:, i] &= ~made
-    return ready

@@ -240,9 +240,8 @@ class Problem:
         states = walk(start, self.actions, moves)
         costs = np.zeros((0, 1))
         if moves:
-            weights = self.costs.check_weights(weights)
-            linear = self.costs.features(states[:-1], self.actions, np.array(moves)) @ weights.T
-            costs = self.costs.floored(linear.reshape(len(moves), -1))
+            costs = self.costs.costs(states[:-1], self.actions, np.array(moves), weights)
+            costs = costs.reshape(len(moves), -1)
         records = self.space.decode(states)
         steps = []
         for i, move in enumerate(moves):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pear.planning.learned.observations import Observer
-from pear.planning.tree.move_costs import all_move_costs, as_samples
+from pear.problem.costs import as_samples
 from tests.planning.small_problems import small_problem
 
 
@@ -28,7 +28,7 @@ def test_wfare_sees_the_mean_cost_of_each_function_as_well():
     names = problem.weight_names
     given = {"income": 10, "debt": 20, "job": 30, "age->income": 4, "income->job": 5}
     weights = np.array([float(given.get(name, 0)) for name in names])
-    seen = observer(state, all_move_costs(problem, state, as_samples(weights, 1)))
+    seen = observer(state, problem.costs.all_costs(state, problem.actions, as_samples(weights, 1)))
     assert seen[0, -4:] * 100 == pytest.approx([7 / 3 + 6, 14 / 3, 36, 36])
 
 
@@ -36,5 +36,7 @@ def test_the_floor_counts_in_the_mean():
     problem = small_problem()
     observer = Observer(problem, with_costs=True)
     state = np.array([[50.0, 2.0, 4.0, 0.0]])
-    costs = all_move_costs(problem, state, as_samples(np.zeros(problem.costs.n_weights), 1))
+    costs = problem.costs.all_costs(
+        state, problem.actions, as_samples(np.zeros(problem.costs.n_weights), 1)
+    )
     assert observer.function_costs(costs)[0] == pytest.approx([1, 1, 1, 1])

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pear.planning.tree.evaluation import Evaluation, UniformPrior
-from pear.planning.tree.move_costs import as_samples
 from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
 from pear.planning.tree.search import search
+from pear.problem.costs import as_samples
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from pear.planning.tree.evaluation import UniformPrior
-from pear.planning.tree.move_costs import all_move_costs, as_samples
 from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
 from pear.planning.tree.search import search
+from pear.problem.costs import as_samples
 from tests.planning.small_problems import random_people, small_model, small_problem
 from tests.planning.tree.searches import HandEvaluator, hand_search, tree_as_data
 
@@ -164,7 +164,7 @@ def test_costs_of_all_moves_are_the_cost_graphs():
     problem, _, states, _ = refused_people(5)
     rng = np.random.default_rng(3)
     samples = rng.normal(10, 20, (5, 4, problem.costs.n_weights))
-    costs = all_move_costs(problem, states, samples)
+    costs = problem.costs.all_costs(states, problem.actions, samples)
     for person in range(5):
         for move in range(len(problem.actions)):
             each = problem.costs.costs(

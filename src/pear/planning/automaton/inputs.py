@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.planning.tree.move_costs import all_move_costs
 from pear.problem import Problem
 from pear.problem.features import States
 
@@ -90,7 +89,7 @@ class Inputs:
         """Mean cost of each function over its arguments, shape ``(n, functions)``."""
         counts = np.bincount(self.problem.actions.action_of)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        costs = all_move_costs(self.problem, states, weights)
+        costs = self.problem.costs.all_costs(states, self.problem.actions, weights)
         return np.asarray(np.add.reduceat(costs, starts, axis=1) / counts)
 
 

@@ -22,8 +22,8 @@ from pear.planning.automaton.tree import MoveTree
 from pear.planning.automaton.walks import Walks, find_walks
 from pear.planning.planner import Candidates, Memory, by_limits, plan_from_moves
 from pear.planning.sequences import as_sequence, best_for_samples, longest
-from pear.planning.tree.move_costs import as_samples, plans_under
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
+from pear.problem.costs import as_samples
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -149,7 +149,8 @@ class AutomatonPlanner:
         if not len(walks.person):
             return Candidates((), rows)
         pool = np.unique(walks.moves, axis=0)
-        best = best_for_samples(plans_under(self.problem, state, pool, samples), n)
+        graph, actions = self.problem.costs, self.problem.actions
+        best = best_for_samples(graph.sequence_costs(state, actions, pool, samples), n)
         certificate = Certificate(
             "heuristic",
             rows=rows,

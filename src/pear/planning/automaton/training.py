@@ -17,8 +17,7 @@ from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.inputs import Inputs
 from pear.planning.automaton.tree import STOP, grow
 from pear.planning.planner import Planner
-from pear.planning.tree.move_costs import as_samples
-from pear.problem import Limits, Plan, Problem, walk
+from pear.problem import Limits, Plan, Problem, as_samples, walk
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,6 @@ from pear.decision import BlackBox
 from pear.planning.automaton.automaton import START, Automaton
 from pear.planning.automaton.tree import STOP, MoveTree
 from pear.planning.sequences import NO_MOVE, longest
-from pear.planning.tree.move_costs import chosen_move_costs
 from pear.problem import NO_LIMITS, Limits
 from pear.problem.features import States
 
@@ -158,7 +157,7 @@ def _step(
     row, move, chance = row[chosen], move[chosen], chance[chosen]
     moves = front.moves[row]
     moves[:, step] = move
-    paid = chosen_move_costs(problem, front.states[row], move, theirs[row])
+    paid = problem.costs.costs(front.states[row], problem.actions, move, theirs[row]).mean(axis=1)
     after = problem.actions.apply(front.states[row], move)
     return _Front(after, front.person[row], move, moves, front.costs[row] + paid, chance)
 

@@ -16,7 +16,6 @@ from pear.errors import InvalidSetting
 from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.move_costs import plans_under
 from pear.planning.tree.people import Ask, Effort, Noise, People, SearchOutcome
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
@@ -185,7 +184,9 @@ class WFARE(PolicyPlanner):
         costs = np.full(len(states), np.nan)
         for person, reference in enumerate(references):
             if len(reference.moves):
-                under = plans_under(self.problem, states[person], reference.moves, weights[person])
+                under = self.problem.costs.sequence_costs(
+                    states[person], self.problem.actions, reference.moves, weights[person]
+                )
                 mean = under.mean(axis=1)
                 costs[person] = mean[0]
                 who = np.full(len(mean), person)

@@ -9,7 +9,6 @@ from pear.decision import BlackBox
 from pear.optional import require
 from pear.planning.learned.policy import Policy
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.move_costs import all_move_costs, plans_under
 from pear.planning.tree.people import Ask
 from pear.planning.tree.search_planner import Met, SearchPlanner
 from pear.problem import Limits
@@ -83,7 +82,8 @@ class PolicyOnly(SearchPlanner):
             who = who[~good]
         people = np.flatnonzero(done)
         costs = [
-            plans_under(self.problem, states[i], moves[[i]], weights[i]).mean() for i in people
+            self.problem.costs.sequence_costs(states[i], actions, moves[[i]], weights[i]).mean()
+            for i in people
         ]
         found = FoundPlans(people, moves[people], scores[people], np.array(costs, float))
         return Met(found, rows, scores[:, 0])
@@ -102,7 +102,9 @@ class PolicyOnly(SearchPlanner):
             weights = np.broadcast_to(
                 self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
             )
-        seen = self.policy.observer(states, all_move_costs(self.problem, states, weights))
+        seen = self.policy.observer(
+            states, self.problem.costs.all_costs(states, self.problem.actions, weights)
+        )
         legal = np.ones((len(states), allowed.shape[1] + 1), bool)
         if self.masked:
             legal[:, :-1], legal[:, -1] = allowed, False

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.planning.learned.observations import Observer
-from pear.planning.tree.move_costs import all_move_costs
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -68,7 +67,9 @@ def build_traces(
         who = np.flatnonzero(present[:, step])
         if not len(who):
             break
-        seen[who, step] = observer(here[who], all_move_costs(problem, here[who], weights[who]))
+        seen[who, step] = observer(
+            here[who], problem.costs.all_costs(here[who], actions, weights[who])
+        )
         ended = lengths[who] == step
         legal[who, step, :stop] = actions.allowed(here[who]) & ~ended[:, None]
         legal[who, step, stop] = ended

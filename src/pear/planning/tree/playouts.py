@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.planning.tree.move_costs import chosen_move_costs
 from pear.problem import Limits, Problem
 from pear.problem.features import States
 
@@ -61,7 +60,8 @@ def random_playouts(
             break
         chosen = random_move(problem.actions.allowed(here[going], limits), uniforms[going, step])
         going, chosen = going[chosen >= 0], chosen[chosen >= 0]
-        costs[going, step] = chosen_move_costs(problem, here[going], chosen, weights[going])
+        paid = problem.costs.costs(here[going], problem.actions, chosen, weights[going])
+        costs[going, step] = paid.mean(axis=1)
         here[going] = problem.actions.apply(here[going], chosen)
         moves[going, step] = chosen
         walked[going, step] = here[going]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pear.planning.tree.arrays import NONE, Trees
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.move_costs import all_move_costs, chosen_move_costs
 from pear.planning.tree.people import Ask, Effort, Noise, People, SearchOutcome
 from pear.planning.tree.playouts import Playouts, random_playouts
 from pear.planning.tree.rules import FAILURE, Rules
@@ -122,7 +121,7 @@ class LockstepSearch:
         legal[:, :-1] &= ~self.settled(who, nodes)[:, None]
         legal[:, -1] = good
         weights, reference = self.people.weights[who], self.people.reference[who]
-        move_costs = all_move_costs(self.problem, states, weights)
+        move_costs = self.problem.costs.all_costs(states, actions, weights)
         length, cost = depth.astype(float), trees.cost[who, nodes]
         evaluation = self.evaluator(states, move_costs, legal, memory)
         trees.legal[who, nodes] = legal
@@ -196,10 +195,10 @@ class LockstepSearch:
         trees.parent[who, nodes] = parents
         trees.move[who, nodes] = moves
         trees.depth[who, nodes] = trees.depth[who, parents] + 1
-        trees.cost[who, nodes] = trees.cost[who, parents] + chosen_move_costs(
-            self.problem, before, moves, weights
-        )
-        states = self.problem.actions.apply(before, moves)
+        graph, actions = self.problem.costs, self.problem.actions
+        paid = graph.costs(before, actions, moves, weights).mean(axis=1)
+        trees.cost[who, nodes] = trees.cost[who, parents] + paid
+        states = actions.apply(before, moves)
         trees.states[who, nodes] = states
         if not self.evaluator.playouts:
             trees.score[who, nodes] = self.ask(states)

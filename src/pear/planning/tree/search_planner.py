@@ -20,12 +20,12 @@ from pear.planning.planner import Candidates, Counted, Memory, by_limits, genera
 from pear.planning.tree.arrays import bytes_per_node
 from pear.planning.tree.evaluation import Evaluator
 from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.move_costs import as_samples, plans_under
 from pear.planning.tree.people import Ask, Effort, People, SearchOutcome
 from pear.planning.tree.plans import heuristic_plan
 from pear.planning.tree.rules import Rules
 from pear.planning.tree.search import search
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem.costs import as_samples
 from pear.problem.features import States
 
 Floats = NDArray[np.float64]
@@ -156,7 +156,7 @@ class SearchPlanner:
         if not len(met.found):
             return Candidates((), asked.rows)
         moves, first = np.unique(met.found.moves, axis=0, return_index=True)
-        costs = plans_under(self.problem, states[0], moves, samples)
+        costs = self.problem.costs.sequence_costs(states[0], self.problem.actions, moves, samples)
         wins = np.bincount(costs.argmin(axis=0), minlength=len(moves))
         order = np.lexsort([costs.mean(axis=1), -wins])[:n]
         seconds = time.perf_counter() - started
