@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from pear.errors import ModelOutput, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem
 from pear.problem.features import FeatureSpace, States
 from pear.problem.problem import class_key
+
+if TYPE_CHECKING:
+    from pear.decision.ceilings import Inside
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""
@@ -55,7 +59,8 @@ class BlackBox:
             self.fingerprint = self.measure_fingerprint()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        left_out = ("_lock", "inside")
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -76,6 +81,17 @@ class BlackBox:
         """Which states get the favourable decision, shape ``(n,)``."""
         return self.score(states) > self.goal.bar(limits)
 
+    @cached_property
+    def inside(self) -> Inside | None:
+        """What can be read from the model for score ceilings; None where nothing can."""
+        from pear.decision.ceilings import look_inside
+
+        return look_inside(self)
+
+    def probe(self, states: States) -> NDArray[np.float64]:
+        """Scores of probes, which are not counted as rows asked, shape ``(n,)``."""
+        return self._checked(states, 0)
+
     def measure_fingerprint(self) -> str:
         """A hash of the scores on fixed probe states: what the model does, not its file.
 
@@ -83,7 +99,7 @@ class BlackBox:
         precision almost always has one fingerprint. The probes are not counted as rows asked.
         """
         probes = probe_states(self.space, 256, np.random.default_rng(0))
-        scores = self._checked(probes, 0)
+        scores = self.probe(probes)
         return hashlib.sha256((np.round(scores, 3) + 0.0).tobytes()).hexdigest()[:16]
 
     def _score_batch(self, states: States, first: int) -> NDArray[np.float64]:

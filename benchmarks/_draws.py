@@ -1,0 +1,227 @@
+"""Random models of every kind, and draws that test whether a ceiling ever lies below a score.
+
+A draw is a person, a partial assignment, a set of open options, a number of changes left and one
+completion. The real model scores the completion; a planner that asks for anything less than this
+score must not drop it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pear.decision import BlackBox, from_sklearn
+from pear.decision.ceilings import ceiling, fix
+from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
+
+KINDS = (
+    "tree",
+    "forest",
+    "extra trees",
+    "gradient boosting",
+    "exponential boosting",
+    "histogram boosting",
+    "histogram boosting on categories",
+    "lightgbm",
+    "lightgbm on categories",
+    "xgboost",
+    "xgboost on categories",
+    "catboost",
+    "logistic",
+    "ridge",
+    "rectified network",
+    "sigmoid network",
+    "tanh network",
+)
+NEEDS = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost"}
+TAKE_MISSING = ("tree", "histogram", "lightgbm", "xgboost", "catboost")
+CATEGORIES = ("red", "green", "blue", "grey")
+
+
+def lacking(kind: str) -> str | None:
+    """The package that a kind of model needs and that is not installed."""
+    package = NEEDS.get(kind.split()[0])
+    return package if package and importlib.util.find_spec(package) is None else None
+
+
+def random_table(rng: np.random.Generator, n: int, missing: bool) -> tuple[pd.DataFrame, Any]:
+    """People with numbers on grids, so that thresholds are hit exactly, and a category."""
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=n).round(1),
+            "b": rng.integers(0, 10, n) * 0.1,
+            "c": rng.choice(CATEGORIES, n),
+            "d": np.float32(rng.normal(size=n)).astype(float),
+            "e": rng.integers(0, 5, n).astype(float),
+        }
+    )
+    weights = rng.normal(size=4)
+    sums = weights[0] * table.a + weights[1] * 2 * table.b + weights[2] * (table.c == "green")
+    sums += weights[3] * table.d * table.e * 0.4 + rng.normal(size=n) * 0.3
+    labels = (sums > np.median(sums)).astype(int)
+    if missing:
+        for name in ("a", "e"):
+            table.loc[rng.random(n) < 0.15, name] = np.nan
+    return table, labels
+
+
+def random_black_box(kind: str, rng: np.random.Generator) -> BlackBox:
+    """A model of this kind, trained on a random table; its favourable class is either."""
+    missing = kind.startswith(TAKE_MISSING)
+    table, labels = random_table(rng, 400, missing)
+    if kind.endswith("on categories"):
+        table["c"] = pd.Categorical(table["c"], categories=list(CATEGORIES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = _model(kind, int(rng.integers(2**31))).fit(table, labels)
+    absent: dict[str, Any] = {"missing_counts_as": 0.0} if missing else {}
+    space = FeatureSpace(
+        (
+            Feature("a", scale=(-3, 3), **absent),
+            Feature("b", scale=(0, 1)),
+            Feature("c", "categorical", categories=CATEGORIES),
+            Feature("d", scale=(-3, 3)),
+            Feature("e", scale=(0, 4), **absent),
+        )
+    )
+    actions = ActionSpace(space, (Action("change", "a", "set", (0.0, 1.0)),))
+    goal = Goal(favourable=(int(rng.integers(2)),)) if hasattr(model, "predict_proba") else Goal()
+    return from_sklearn(model, Problem(space, actions, CostGraph(space), goal))
+
+
+def random_person(
+    black_box: BlackBox, rng: np.random.Generator
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A start ``(5,)`` and the options of each feature, the present value first."""
+    nodes = getattr(getattr(black_box.inside, "model", None), "nodes", None)
+    thresholds = np.zeros(1) if nodes is None else nodes.threshold
+    around = rng.choice(thresholds[np.abs(thresholds) < 1e6], 6)
+    sets = [
+        np.linspace(-2, 2, 9).round(1),
+        np.arange(10) * 0.1,
+        np.arange(4.0),
+        np.concatenate([around, np.nextafter(around, np.inf), np.float32(around).astype(float)]),
+        np.arange(5.0),
+    ]
+    if rng.random() < 0.2:
+        sets[3] = np.linspace(-2, 2, 80)
+    for column in (0, 4):
+        if black_box.space.features[column].may_be_missing:
+            sets[column] = np.append(sets[column], np.nan)
+    start = np.array([rng.choice(options) for options in sets])
+    return start, [np.append(value, options) for value, options in zip(start, sets, strict=True)]
+
+
+def draws(
+    black_box: BlackBox, rng: np.random.Generator, n_partial: int, n_completions: int
+) -> tuple[int, int]:
+    """How many draws were made for one person, and in how many the ceiling was too low."""
+    start, values = random_person(black_box, rng)
+    most, goal = int(rng.integers(1, 6)), 0.5
+    inside = black_box.inside
+    special = inside.specialise(start, range(5), values, goal, most) if inside else None
+    if special is None:
+        return 0, 0
+    slack = inside.link.required(goal) - special.required
+    states, ceilings = [], []
+    partial = _partial(special, values, most, rng, n_partial)
+    for chosen, free, open_options, remaining, bound in partial:
+        for _ in range(n_completions):
+            full, left = chosen.copy(), remaining
+            for feature in rng.permutation(free):
+                options = 1 + np.flatnonzero(open_options[feature, 1 : len(values[feature])])
+                if left and len(options) and rng.random() < 0.7:
+                    full[feature] = rng.choice(options)
+                    left -= 1
+            states.append([options[o] for options, o in zip(values, full, strict=True)])
+            ceilings.append(bound)
+    scores = black_box.score(np.array(states))
+    # A planner that asks for a little less than this score must keep the assignment.
+    needed = [inside.link.required(np.nextafter(score, -1.0)) - slack for score in scores]
+    return len(scores), int((np.array(ceilings) < np.array(needed)).sum())
+
+
+def _partial(
+    special: Any, values: list[np.ndarray], most: int, rng: np.random.Generator, n: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int, float]]:
+    """Partial assignments: options, free features, open options, changes left and ceiling."""
+    for _ in range(n):
+        order = rng.permutation(5)
+        depth = int(rng.integers(0, 6))
+        chosen = np.zeros(5, int)
+        used = 0
+        for place, feature in enumerate(order[:depth]):
+            if used < most and rng.random() < 0.5:
+                chosen[feature] = rng.integers(0, len(values[feature]))
+                used += chosen[feature] > 0
+            fix(special, place, feature, chosen[feature])
+        open_options = rng.random(special.gains.shape) < rng.choice([0.2, 0.6, 1.0])
+        remaining = int(rng.integers(0, most - used + 1))
+        bound = ceiling(special, depth, open_options, remaining)
+        yield chosen, order[depth:], open_options, remaining, bound
+
+
+def _model(kind: str, seed: int) -> Any:
+    from sklearn import ensemble, linear_model, neural_network, tree
+
+    name, _, plain = kind.partition(" on ")
+    if name == "histogram boosting":
+        model = ensemble.HistGradientBoostingClassifier(
+            max_iter=15, categorical_features="from_dtype" if plain else None, min_samples_leaf=5
+        )
+    elif name == "lightgbm":
+        import lightgbm
+
+        model = lightgbm.LGBMClassifier(
+            n_estimators=15, verbose=-1, min_data_per_group=5, cat_smooth=1, random_state=seed
+        )
+    elif name == "xgboost":
+        import xgboost
+
+        model = xgboost.XGBClassifier(
+            n_estimators=15, max_depth=4, enable_categorical=bool(plain), random_state=seed
+        )
+    elif name == "catboost":
+        import catboost
+
+        model = catboost.CatBoostClassifier(
+            iterations=15, depth=4, verbose=0, allow_writing_files=False, random_seed=seed
+        )
+    elif name.endswith("network"):
+        bend = {"rectified": "relu", "sigmoid": "logistic", "tanh": "tanh"}[name.split()[0]]
+        model = neural_network.MLPClassifier(
+            (12, 8), activation=bend, max_iter=60, random_state=seed
+        )
+    else:
+        model = {
+            "tree": tree.DecisionTreeClassifier(random_state=seed),
+            "forest": ensemble.RandomForestClassifier(15, random_state=seed),
+            "extra trees": ensemble.ExtraTreesClassifier(15, random_state=seed),
+            "gradient boosting": ensemble.GradientBoostingClassifier(
+                n_estimators=15, random_state=seed
+            ),
+            "exponential boosting": ensemble.GradientBoostingClassifier(
+                n_estimators=15, loss="exponential", random_state=seed
+            ),
+            "logistic": linear_model.LogisticRegression(),
+            "ridge": linear_model.RidgeClassifier(),
+        }[name]
+    return model if plain else _pipeline(model)
+
+
+def _pipeline(model: Any) -> Any:
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["c"]),
+        (StandardScaler(), ["a", "b"]),
+        remainder="passthrough",
+    )
+    return make_pipeline(columns, model)

@@ -1,0 +1,52 @@
+"""The ceiling of a partial assignment, for every kind of model, in compiled code.
+
+A depth-first search gives the features options one after the other. :func:`fix` reduces the model
+by one option, from the arrays of a depth into those of the next; :func:`ceiling` bounds the margin
+of every completion from there.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision.ceilings.linear import linear_ceiling
+from pear.decision.ceilings.networks import network_ceiling
+from pear.decision.ceilings.specialised import LINEAR, TREES, Specialised
+from pear.decision.ceilings.trees import fix_trees, tree_ceiling
+
+
+@numba.njit(cache=True)
+def fix(special: Specialised, depth: int, feature: int, option: int) -> None:
+    """Give ``feature`` its ``option``: what holds at ``depth + 1``."""
+    special.free[depth + 1] = special.free[depth] & ~(np.uint64(1) << np.uint64(feature))
+    if special.kind == LINEAR:
+        special.base[depth + 1] = special.base[depth] + special.gains[feature, option]
+    elif special.kind == TREES:
+        fix_trees(special, depth, feature, option)
+    else:
+        special.hidden[depth + 1] = special.hidden[depth] + special.steps[feature, option]
+        special.low[depth + 1] = special.low[depth]
+        special.high[depth + 1] = special.high[depth]
+        special.seen[depth + 1] = special.seen[depth]
+        known = option == 0 or special.seen[depth, feature, option]
+        special.seen_remaining[depth + 1] = (
+            special.seen_remaining[depth] - (option > 0) if known else -1
+        )
+
+
+@numba.njit(cache=True)
+def ceiling(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> float:
+    """An upper bound of the margin over every completion.
+
+    Features not fixed on the way to ``depth`` stay as they are or, at most ``remaining`` of them,
+    take an option marked in ``open_options`` ``(F, V)``.
+    """
+    if special.kind == LINEAR:
+        return linear_ceiling(special, depth, open_options, remaining)
+    if special.kind == TREES:
+        return tree_ceiling(special, depth, open_options, remaining)
+    return network_ceiling(special, depth, open_options, remaining)

@@ -1,0 +1,264 @@
+"""Which models can be looked into, and what do they say about one person's options?
+
+:func:`look_inside` finds the final estimator of a black box and the encoding in front of it, reads
+the estimator into plain arrays, and compares scores on probes. :meth:`Inside.specialise` then
+encodes the person's start with each single option of each feature. The inputs that an option
+changes belong to its feature; every other input is a constant. Where two features meet in one
+input, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision.adapters.sklearn import SklearnScores, final_estimator
+from pear.decision.blackbox import BlackBox, favourable_columns, probe_states
+from pear.decision.ceilings import ensembles
+from pear.decision.ceilings.ensembles import Found
+from pear.decision.ceilings.linear import LINEAR_READERS
+from pear.decision.ceilings.links import Link
+from pear.decision.ceilings.networks import NETWORK_READERS, own_network, torch_network
+from pear.decision.ceilings.specialised import Specialised
+from pear.decision.network import Network
+from pear.decision.tree import DecisionTree
+from pear.problem.features import States
+
+Matrix = NDArray[np.float64]
+Encoding = Callable[[States], Matrix]
+
+PROBES = 256
+"""States on which extracted and real scores are compared."""
+
+COLUMN_BY_COLUMN = (
+    "Binarizer",
+    "FunctionTransformer",
+    "KBinsDiscretizer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "MissingIndicator",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "RobustScaler",
+    "SimpleImputer",
+    "SplineTransformer",
+    "StandardScaler",
+    "TargetEncoder",
+    "VarianceThreshold",
+)
+"""Transformers of scikit-learn whose every output depends on one input."""
+
+
+class Readable(Protocol):
+    """A model in plain arrays: an ensemble of trees, a linear model, a network."""
+
+    def inputs(self, matrix: Matrix) -> Matrix:
+        """The encoded matrix in the precision the model works in."""
+
+    def margins(self, matrix: Matrix) -> Matrix:
+        """The margin of encoded rows ``(n, D)``, shape ``(n,)``."""
+
+    def specialise(
+        self, options: EncodedOptions, required: float, max_changes: int
+    ) -> Specialised | None:
+        """The model reduced to one person's options."""
+
+
+@dataclass(frozen=True)
+class EncodedOptions:
+    """What each option of F features makes of the inputs.
+
+    ``rows`` ``(R, D)`` holds the encoded start with each single option; those of feature f are
+    the ``counts[f]`` rows from ``first[f]`` on, option 0, the start, first. ``owner`` ``(D,)`` is
+    the feature an input belongs to, -1 for a constant.
+    """
+
+    rows: Matrix
+    first: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    owner: NDArray[np.int64]
+
+    def composed(self, assignments: NDArray[np.intp]) -> Matrix:
+        """Encoded rows of assignments ``(n, F)`` of options."""
+        made = np.repeat(self.rows[:1], len(assignments), axis=0)
+        for feature, first in enumerate(self.first):
+            mine = self.owner == feature
+            made[:, mine] = self.rows[first + assignments[:, feature]][:, mine]
+        return made
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A model that was looked into; ``what`` names it in certificates."""
+
+    what: str
+    encode: Encoding
+    model: Readable
+    link: Link
+
+    def scores(self, states: States) -> Matrix:
+        """Scores by what was read from the model, shape ``(n,)``."""
+        return np.clip(self.link.score(self.model.margins(self.encode(states))), 0.0, 1.0)
+
+    def specialise(
+        self,
+        start: Matrix,
+        columns: Sequence[int],
+        values: Sequence[Matrix],
+        required: float,
+        max_changes: int | None = None,
+    ) -> Specialised | None:
+        """The model for one person, or None where it has nothing useful to say.
+
+        ``start`` ``(d,)``; ``values[f]`` ``(V_f,)`` are the options of the feature in column
+        ``columns[f]``, its present value first. ``required`` is the score a favourable state
+        exceeds; no assignment changes more than ``max_changes`` features.
+        """
+        if not len(columns) or len(columns) > 64:
+            return None
+        options = self._encoded(np.asarray(start, float), columns, values)
+        margin = self.link.required(required)
+        if options is None or margin == -np.inf:
+            return None
+        return self.model.specialise(
+            options, margin, len(columns) if max_changes is None else min(max_changes, len(columns))
+        )
+
+    def _encoded(
+        self, start: Matrix, columns: Sequence[int], values: Sequence[Matrix]
+    ) -> EncodedOptions | None:
+        counts = np.array([len(options) for options in values], np.int64)
+        first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+        rng = np.random.default_rng(0)
+        drawn = np.column_stack([rng.integers(0, count, 16) for count in counts])
+        states = np.repeat(start[None], counts.sum() + len(drawn), axis=0)
+        for feature, (column, options) in enumerate(zip(columns, values, strict=True)):
+            states[first[feature] : first[feature] + counts[feature], column] = options
+            states[counts.sum() :, column] = np.asarray(options)[drawn[:, feature]]
+        rows = self.model.inputs(self.encode(states))
+        rows, together = rows[: counts.sum()], rows[counts.sum() :]
+        owner = np.full(rows.shape[1], -1, np.int64)
+        for feature in range(len(counts)):
+            mine = rows[first[feature] : first[feature] + counts[feature]]
+            moved = ~_same(mine, rows[0]).all(axis=0)
+            if (owner[moved] >= 0).any():
+                return None
+            owner[moved] = feature
+        encoded = EncodedOptions(np.ascontiguousarray(rows), first, counts, owner)
+        return encoded if _same(encoded.composed(drawn), together).all() else None
+
+
+def look_inside(black_box: BlackBox) -> Inside | None:
+    """What can be read from the model of a black box; None where nothing can.
+
+    The scores it gives are compared with the model's own on probe states, which are not counted as
+    rows asked.
+    """
+    try:
+        found = _open(black_box)
+        if found is None:
+            return None
+        inside = Inside(found[1].what, found[0], found[1].model, found[1].link)
+        probes = probe_states(black_box.space, PROBES, np.random.default_rng(2))
+        real = black_box.probe(probes)
+        agree = np.allclose(inside.scores(probes), real, rtol=0.0, atol=1e-5)
+    except Exception:
+        # Whatever is odd about this model: it stays a black box, which is always right.
+        return None
+    return inside if agree else None
+
+
+def _open(black_box: BlackBox) -> tuple[Encoding, Found] | None:
+    function: Any = black_box.function
+    if isinstance(function, Network):
+        return function.space.one_hot, own_network(function)
+    if isinstance(function, DecisionTree):
+        return function.space.one_hot, ensembles.own_tree(function)
+    if isinstance(function, SklearnScores):
+        return _open_sklearn(function, black_box)
+    if type(function).__name__ == "TorchScores" and function.encode is None:
+        found = torch_network(function.module, function.output)
+        return None if found is None else (function.space.one_hot, found)
+    return None
+
+
+def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encoding, Found] | None:
+    estimator = final_estimator(function.model)
+    encode = _encoding(function, estimator)
+    readers = {**ensembles.READERS, **LINEAR_READERS, **NETWORK_READERS}
+    reader = readers.get(type(estimator).__name__)
+    if encode is None or reader is None:
+        return None
+    if function.method == "predict_proba":
+        names = function.classes
+        columns = favourable_columns(black_box.goal, names, len(names), function.name)
+    elif function.method == "decision_function":
+        columns = [1 if function._favours_last() else 0]
+    else:
+        return None
+    found = reader(estimator, columns)
+    return None if found is None else (encode, found)
+
+
+def _encoding(function: SklearnScores, estimator: Any) -> Encoding | None:
+    """How states become the matrix of the final estimator."""
+    if function._fast is not None:
+        return function._fast
+    steps = getattr(function.model, "steps", [(None, estimator)])[:-1]
+    if not all(column_by_column(step) for _, step in steps):
+        return None
+
+    def encode(states: States) -> Matrix:
+        table = function.table(states)
+        for _, step in steps:
+            table = table if step in (None, "passthrough") else step.transform(table)
+        return _numbers(table, estimator)
+
+    return encode
+
+
+def column_by_column(step: Any) -> bool:
+    """Whether every output of a transformer depends on one column of its input."""
+    if step is None or isinstance(step, str):
+        return True
+    name = type(step).__name__
+    if name == "FunctionTransformer":
+        return step.func is None
+    if hasattr(step, "steps"):
+        return all(column_by_column(part) for _, part in step.steps)
+    if hasattr(step, "transformers_"):
+        return all(column_by_column(part) for _, part, _ in step.transformers_)
+    if hasattr(step, "transformer_list"):
+        return all(column_by_column(part) for _, part in step.transformer_list)
+    return name in COLUMN_BY_COLUMN and type(step).__module__.startswith("sklearn.")
+
+
+def _numbers(table: Any, estimator: Any) -> Matrix:
+    """A table as the numbers that the estimator itself makes of it."""
+    if type(estimator).__name__ == "HistGradientBoostingClassifier":
+        return np.asarray(estimator._preprocess_X(table, reset=False), float)
+    if hasattr(table, "toarray"):
+        return np.asarray(table.toarray(), float)
+    if not hasattr(table, "columns"):
+        return np.asarray(table, float)
+    learnt = iter(getattr(getattr(estimator, "_Booster", None), "pandas_categorical", None) or ())
+    columns = []
+    for name in table.columns:
+        column = table[name]
+        if column.dtype.name == "category":
+            ordered = next(learnt, column.cat.categories)
+            codes = column.cat.set_categories(ordered).cat.codes.to_numpy(float)
+            columns.append(np.where(codes < 0, np.nan, codes))
+        else:
+            columns.append(column.to_numpy(float))
+    return np.column_stack(columns)
+
+
+def _same(left: Matrix, right: Matrix) -> NDArray[np.bool_]:
+    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))

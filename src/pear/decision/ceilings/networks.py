@@ -1,0 +1,409 @@
+"""Networks of linear layers: linear relaxations over discrete options with at most r changes.
+
+Every activation is enclosed by two lines between the least and the largest sum it can get. Going
+back through the layers with these lines, a sum of a later layer becomes a linear function of the
+first layer's sums, and the best completion of a linear function is found exactly: the r features
+with the largest gain, each at its best open option (CROWN, over options instead of a ball).
+
+References
+----------
+Zhang, Weng, Chen, Hsieh and Daniel (2018), "Efficient neural network robustness certification
+with general activation functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.decision.ceilings.ensembles import Found, favoured
+from pear.decision.ceilings.linear import Linear
+from pear.decision.ceilings.links import SINGLE, Sigmoid
+from pear.decision.ceilings.specialised import NETWORK, Specialised, blank, largest
+
+if TYPE_CHECKING:
+    from pear.decision.ceilings.inside import EncodedOptions
+
+Matrix = NDArray[np.float64]
+
+SIGMOID, TANH = -1.0, -2.0
+"""Activations; a number from 0 to 1 is the slope of a rectifier below zero."""
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Weights ``(inputs, outputs)`` and bias ``(outputs,)`` of each layer; the last has one output.
+
+    ``bends`` are the activations between them, one less than there are layers. ``rounding`` is
+    the relative error of one operation; ``single`` rounds the inputs to single precision.
+    """
+
+    layers: tuple[tuple[Matrix, Matrix], ...]
+    bends: tuple[float, ...]
+    single: bool = False
+    rounding: float = 2.0**-53
+
+    def inputs(self, matrix: Matrix) -> Matrix:
+        matrix = np.asarray(matrix, float)
+        return matrix.astype(np.float32).astype(float) if self.single else matrix
+
+    def margins(self, matrix: Matrix) -> Matrix:
+        values = self.inputs(matrix)
+        for (weights, bias), bend in zip(self.layers, self.bends, strict=False):
+            values = _activated(values @ weights + bias, bend)
+        weights, bias = self.layers[-1]
+        return np.asarray((values @ weights + bias)[:, 0])
+
+    def specialise(
+        self, options: EncodedOptions, required: float, max_changes: int
+    ) -> Specialised | None:
+        """The first layer as a sum of one vector per option."""
+        rows, n_features = options.rows, len(options.counts)
+        if not np.isfinite(rows).all():
+            return None
+        weights, bias = self.layers[0]
+        fields = blank(n_features, options.counts)
+        steps = np.zeros((n_features, int(options.counts.max()), len(bias)))
+        for feature, count in enumerate(options.counts):
+            mine = options.owner == feature
+            place = options.first[feature]
+            steps[feature, :count] = (rows[place : place + count] - rows[0])[:, mine] @ weights[
+                mine
+            ]
+        sizes = np.array([len(b) for _, b in self.layers], np.int64)
+        n_neurons = int(sizes[:-1].sum())
+        # What the sums of each layer would be if nothing cancelled: rounding is relative to it.
+        size, sums = np.abs(rows).max(axis=0), []
+        for (weights, bias), bend in zip(self.layers, (*self.bends, 0.0), strict=True):
+            size = size @ np.abs(weights) + np.abs(bias)
+            sums.append(size)
+            size = np.minimum(size, 1.0) if bend < 0 else size
+        operations = 4 * (rows.shape[1] + int(sizes.sum()) + 64)
+        fields |= {
+            "steps": steps,
+            "hidden": np.tile(rows[0] @ self.layers[0][0] + self.layers[0][1], (n_features + 1, 1)),
+            "weights": np.concatenate([w.ravel() for w, _ in self.layers[1:]]),
+            "biases": np.concatenate([b for _, b in self.layers[1:]]),
+            "sizes": sizes,
+            "bends": np.array(self.bends, float),
+            "low": np.full((n_features + 2, n_neurons), -np.inf),
+            "high": np.full((n_features + 2, n_neurons), np.inf),
+            "widen": operations * 2.0**-52 * np.concatenate(sums[:-1]),
+            "seen": np.zeros((n_features + 1, n_features, steps.shape[1]), np.bool_),
+            "lines": np.zeros((4, n_neurons)),
+        }
+        slack = operations * (self.rounding + 2.0**-48) * float(sums[-1][0])
+        special = Specialised(kind=NETWORK, required=required - slack, **fields)
+        everything = np.arange(steps.shape[1]) < options.counts[:, None]
+        special.seen_remaining[:] = -1
+        network_ceiling(special, 0, everything, max_changes)
+        special.low[-1], special.high[-1] = special.low[0], special.high[0]
+        for feature in range(n_features):
+            only = np.zeros_like(everything)
+            only[feature] = everything[feature]
+            special.influence[feature] = network_ceiling(special, 0, only, 1)
+        special.influence[:] -= network_ceiling(special, 0, everything, 0)
+        return special
+
+
+def _activated(values: Matrix, bend: float) -> Matrix:
+    if bend == TANH:
+        return np.tanh(values)
+    if bend == SIGMOID:
+        with np.errstate(over="ignore"):
+            return np.asarray(1.0 / (1.0 + np.exp(-values)))
+    return np.where(values > 0, values, bend * values)
+
+
+@numba.njit(cache=True)
+def network_ceiling(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> float:
+    """An upper bound of the output for every completion."""
+    low, high = special.low[depth], special.high[depth]
+    if not _covers(special, depth, open_options, remaining):
+        low[:], high[:] = special.low[-1], special.high[-1]
+    special.seen[depth] = open_options
+    special.seen_remaining[depth] = remaining
+    _bound_first_layer(special, depth, open_options, remaining)
+    start = special.sizes[0]
+    _draw_lines(special, depth, 0, 0, start)
+    n_hidden = len(special.bends)
+    first_weight = 0
+    first_bias = 0
+    for layer in range(1, n_hidden):
+        n_in, n_out = special.sizes[layer - 1], special.sizes[layer]
+        weights = special.weights[first_weight : first_weight + n_in * n_out].reshape((n_in, n_out))
+        for neuron in range(n_out):
+            bias = special.biases[first_bias + neuron]
+            place = start + neuron
+            coefficients = weights[:, neuron].copy()
+            top = _back(special, depth, layer, coefficients, bias, open_options, remaining)
+            coefficients = -weights[:, neuron]
+            bottom = -_back(special, depth, layer, coefficients, -bias, open_options, remaining)
+            high[place] = min(high[place], top + special.widen[place])
+            low[place] = max(low[place], bottom - special.widen[place])
+        _draw_lines(special, depth, layer, start, start + n_out)
+        start += n_out
+        first_weight += n_in * n_out
+        first_bias += n_out
+    coefficients = special.weights[first_weight : first_weight + special.sizes[n_hidden - 1]].copy()
+    return _back(
+        special, depth, n_hidden, coefficients, special.biases[first_bias], open_options, remaining
+    )
+
+
+@numba.njit(cache=True)
+def _covers(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> bool:
+    """Whether the bounds kept at this depth were computed for at least these completions."""
+    if special.seen_remaining[depth] < remaining:
+        return False
+    free = special.free[depth]
+    for feature in range(len(special.counts)):
+        if free >> np.uint64(feature) & np.uint64(1):
+            for option in range(1, special.counts[feature]):
+                if open_options[feature, option] and not special.seen[depth, feature, option]:
+                    return False
+    return True
+
+
+@numba.njit(cache=True)
+def _bound_first_layer(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> None:
+    n_features, width = len(special.counts), special.sizes[0]
+    rises = np.zeros((width, n_features))
+    falls = np.zeros((width, n_features))
+    free = special.free[depth]
+    for feature in range(n_features):
+        if not free >> np.uint64(feature) & np.uint64(1):
+            continue
+        for option in range(1, special.counts[feature]):
+            if open_options[feature, option]:
+                for neuron in range(width):
+                    step = special.steps[feature, option, neuron]
+                    if step > rises[neuron, feature]:
+                        rises[neuron, feature] = step
+                    elif -step > falls[neuron, feature]:
+                        falls[neuron, feature] = -step
+    for neuron in range(width):
+        here, wide = special.hidden[depth, neuron], special.widen[neuron]
+        top = here + largest(rises[neuron], free, remaining) + wide
+        bottom = here - largest(falls[neuron], free, remaining) - wide
+        special.high[depth, neuron] = min(special.high[depth, neuron], top)
+        special.low[depth, neuron] = max(special.low[depth, neuron], bottom)
+
+
+@numba.njit(cache=True)
+def _back(
+    special: Specialised,
+    depth: int,
+    layer: int,
+    coefficients: Any,
+    constant: float,
+    open_options: NDArray[np.bool_],
+    remaining: int,
+) -> float:
+    """The largest value of ``coefficients`` times the layer before, plus ``constant``."""
+    end = 0
+    last_weight = 0
+    last_bias = 0
+    for number in range(layer):
+        end += special.sizes[number]
+        if number:
+            last_weight += special.sizes[number - 1] * special.sizes[number]
+            last_bias += special.sizes[number]
+    lines = special.lines
+    for number in range(layer - 1, -1, -1):
+        n_out = special.sizes[number]
+        for neuron in range(n_out):
+            place = end - n_out + neuron
+            weight = coefficients[neuron]
+            side = 0 if weight >= 0 else 2
+            constant += weight * lines[side + 1, place]
+            coefficients[neuron] = weight * lines[side, place]
+        end -= n_out
+        if number == 0:
+            break
+        n_in = special.sizes[number - 1]
+        last_weight -= n_in * n_out
+        last_bias -= n_out
+        weights = special.weights[last_weight : last_weight + n_in * n_out].reshape((n_in, n_out))
+        before = np.zeros(n_in)
+        for neuron in range(n_out):
+            constant += coefficients[neuron] * special.biases[last_bias + neuron]
+        for neuron in range(n_in):
+            total = 0.0
+            for later in range(n_out):
+                total += weights[neuron, later] * coefficients[later]
+            before[neuron] = total
+        coefficients = before
+    for neuron in range(special.sizes[0]):
+        constant += coefficients[neuron] * special.hidden[depth, neuron]
+    free, best = special.free[depth], special.best
+    for feature in range(len(best)):
+        best[feature] = 0.0
+        if not free >> np.uint64(feature) & np.uint64(1):
+            continue
+        for option in range(1, special.counts[feature]):
+            if open_options[feature, option]:
+                total = 0.0
+                for neuron in range(special.sizes[0]):
+                    total += coefficients[neuron] * special.steps[feature, option, neuron]
+                best[feature] = max(best[feature], total)
+    return float(constant + largest(best, free, remaining))
+
+
+@numba.njit(cache=True)
+def _draw_lines(special: Specialised, depth: int, layer: int, start: int, end: int) -> None:
+    """Slope and height of the line above and the line below each activation of a layer."""
+    bend, lines = special.bends[layer], special.lines
+    if layer == 0:
+        start, end = 0, special.sizes[0]
+    for place in range(start, end):
+        low, high = special.low[depth, place], special.high[depth, place]
+        high = max(low, high)
+        if bend < 0:
+            lines[0, place], lines[1, place] = _line_above(bend, low, high)
+            slope, height = _line_above(bend, -high, -low)
+            lines[2, place] = slope
+            lines[3, place] = (1.0 if bend == SIGMOID else 0.0) - height
+        elif low >= 0:
+            lines[:, place] = 0.0
+            lines[0, place] = lines[2, place] = 1.0
+        elif high <= 0:
+            lines[:, place] = 0.0
+            lines[0, place] = lines[2, place] = bend
+        else:
+            slope = (high - bend * low) / (high - low)
+            lines[0, place], lines[1, place] = slope, (bend - slope) * low
+            lines[2, place], lines[3, place] = (1.0 if high > -low else bend), 0.0
+
+
+@numba.njit(cache=True)
+def _curve(bend: float, x: float) -> float:
+    return float(np.tanh(x) if bend == TANH else 0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+@numba.njit(cache=True)
+def _slope(bend: float, x: float) -> float:
+    value = _curve(bend, x)
+    return 1.0 - value * value if bend == TANH else value * (1.0 - value)
+
+
+@numba.njit(cache=True)
+def _line_above(bend: float, low: float, high: float) -> tuple[float, float]:
+    """A line above a curve that is convex below zero and concave above, between two points."""
+    padding = 1e-13
+    if high - low < 1e-9:
+        return 0.0, _curve(bend, high) + padding
+    if low >= 0:
+        middle = 0.5 * (low + high)
+        slope = _slope(bend, middle)
+        return slope, _curve(bend, middle) - slope * middle + padding
+    at_low = _curve(bend, low)
+    chord = (_curve(bend, high) - at_low) / (high - low)
+    if high <= 0 or chord <= _slope(bend, high):
+        return chord, at_low - chord * low + padding * (1.0 + abs(chord * low))
+    # The tangent from a point above zero that still passes over the curve at ``low``.
+    near, far = 0.0, high
+    for _ in range(60):
+        middle = 0.5 * (near + far)
+        if _curve(bend, middle) + _slope(bend, middle) * (low - middle) >= at_low:
+            far = middle
+        else:
+            near = middle
+    slope = _slope(bend, far)
+    return slope, _curve(bend, far) - slope * far + padding * (1.0 + abs(slope * low))
+
+
+def own_network(network: Any) -> Found:
+    """The package's own network."""
+    bends = (0.0,) * (len(network.layers) - 1)
+    return _found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], bends)
+
+
+def _found(
+    layers: Sequence[tuple[Matrix, Matrix]], bends: Sequence[float], single: bool = False
+) -> Found:
+    link = Sigmoid(error=SINGLE) if single else Sigmoid()
+    rounding = 2.0**-24 if single else 2.0**-53
+    if len(layers) == 1:
+        weights, bias = layers[0]
+        model: Any = Linear(weights[:, 0], float(bias[0]), single, rounding)
+        return Found(model, link, "the coefficients")
+    model = Layers(tuple(layers), tuple(bends), single, rounding)
+    widths = ", ".join(str(len(bias)) for _, bias in layers[:-1])
+    return Found(model, link, f"a network with {widths} hidden units")
+
+
+def perceptron(model: Any, columns: Sequence[int]) -> Found | None:
+    """scikit-learn's MLPClassifier."""
+    side = favoured(columns, len(model.classes_))
+    bends = {"relu": 0.0, "logistic": SIGMOID, "tanh": TANH, "identity": 1.0}
+    if not side or model.out_activation_ != "logistic":
+        return None
+    layers = [
+        (np.asarray(w, float), np.asarray(b, float))
+        for w, b in zip(model.coefs_, model.intercepts_, strict=True)
+    ]
+    single = model.coefs_[0].dtype == np.float32
+    layers[-1] = (side * layers[-1][0], side * layers[-1][1])
+    return _found(layers, [bends[model.activation]] * (len(layers) - 1), single)
+
+
+def torch_network(module: Any, output: str) -> Found | None:
+    """A torch module that is a sequence of linear layers and activations, with one output."""
+    layers: list[tuple[Matrix, Matrix]] = []
+    bends: list[float] = []
+    single = False
+    ended = False
+    for part in _sequence(module):
+        kind = type(part).__name__
+        if ended:
+            return None
+        if kind in ("Dropout", "Identity", "Flatten"):
+            continue
+        if kind == "Linear":
+            weights = part.weight.detach().cpu().numpy()
+            single |= weights.dtype == np.float32
+            bias = np.zeros(len(weights)) if part.bias is None else part.bias.detach().cpu().numpy()
+            layer = (np.asarray(weights.T, float), np.asarray(bias, float))
+            if len(layers) > len(bends):
+                # Two linear layers with nothing between them are one.
+                before, shift = layers.pop()
+                layer = (before @ layer[0], shift @ layer[0] + layer[1])
+            layers.append(layer)
+        elif len(layers) == len(bends) or kind not in _TORCH:
+            return None
+        elif kind == "Sigmoid" and layers[-1][0].shape[1] == 1 and output == "probabilities":
+            ended = True
+        else:
+            bend = _TORCH[kind]
+            bends.append(float(part.negative_slope) if kind == "LeakyReLU" else bend)
+    if not layers or len(layers) != len(bends) + 1 or layers[-1][0].shape[1] != 1:
+        return None
+    if ended != (output == "probabilities") or not all(bend <= 1.0 for bend in bends):
+        return None
+    return _found(layers, bends, single)
+
+
+def _sequence(module: Any) -> list[Any]:
+    """The parts of nested sequences, in order."""
+    if type(module).__name__ == "Sequential":
+        return [part for child in module for part in _sequence(child)]
+    return [module]
+
+
+_TORCH = {"ReLU": 0.0, "LeakyReLU": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
+
+NETWORK_READERS: dict[str, Callable[[Any, Sequence[int]], Found | None]] = {
+    "MLPClassifier": perceptron
+}
