@@ -101,7 +101,7 @@ def test_steps_read_like_sentences(problem):
     ben = problem.state(loan_book_people()["Ben"])
     move = problem.actions.move("earn_more", 500)
     words = problem.actions.phrase(move, ben[problem.space.index("monthly_income")], 1_850)
-    assert words == "Increase your monthly income from 1,350 to 1,850 €"
+    assert words == "Raise your monthly income to €1,850 (now €1,350)"
 
 
 def test_the_lender_is_accurate_and_refuses_nearly_half(lender, problem):

@@ -18,6 +18,7 @@ from pear.problem import (
     Problem,
     Requirement,
 )
+from pear.problem.words import Words
 
 needs_published = pytest.mark.skipif(
     not os.environ.get("PEAR_BENCH"), reason="needs the published reference files (PEAR_BENCH)"
@@ -68,8 +69,20 @@ def mixed_problem():
                 tuple(np.linspace(0.0, 5000.0, 7).tolist()),
                 reviewed=False,
             ),
-            Action("repay", "debt", "add", (-1, -5, -20), "decrease", lower=0, upper=95),
-            Action("study", "school", "set", ("school", "degree"), "increase"),
+            Action(
+                "repay",
+                "debt",
+                "add",
+                (-1, -5, -20),
+                "decrease",
+                lower=0,
+                upper=95,
+                weeks=4,
+                once=(1, 5, 20),
+            ),
+            Action(
+                "study", "school", "set", ("school", "degree"), "increase", monthly=30.5, priority=2
+            ),
             Action("rise", "job", "set", ("manager",), requires=(degree, solvent)),
             Action("buy", "owner", "set", (True,), phrase="Buy a home ({before} to {after})"),
             Action("declare", "debt", "set", (0, 10), from_missing=True),
@@ -98,6 +111,14 @@ def mixed_problem():
         ),
         model="models/net.onnx",
         prior="prior.json",
+        words={
+            "de": Words(
+                labels={"income": "Einkommen"},
+                units={"debt": "Raten"},
+                categories={"job": {"clerk": "Büro", 'the "boss"': "Chef"}},
+                phrases={"repay": "{amount} tilgen"},
+            )
+        },
     )
 
 

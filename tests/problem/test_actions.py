@@ -1,5 +1,7 @@
 """What is allowed when, what it changes, and how it is said; batches against one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,7 +107,7 @@ def test_steps_read_as_people_speak():
     problem = mixed_problem()
     phrase = problem.actions.phrase
     earn = problem.actions.move("earn", 400)
-    assert phrase(earn, 2100.0, 2500.0) == "Increase your monthly income from 2,100 to 2,500 €"
+    assert phrase(earn, 2100.0, 2500.0) == "Increase your monthly income from €2,100 to €2,500"
     repay = problem.actions.move("repay", -5)
     assert phrase(repay, 7.0, 2.0) == "Reduce your debt from 7 to 2"
     rise = problem.actions.move("rise", "manager")
@@ -130,9 +132,31 @@ def test_templates_know_the_argument_and_the_amount():
             Action("own", "own", "set", (True,)),
         ),
     )
-    assert actions.phrase(0, 1200.0, 700.0) == "Pay back 500 € (-500 €)"
+    assert actions.phrase(0, 1200.0, 700.0) == "Pay back €500 (-€500)"
     assert actions.phrase(1, 0.0, 1.0) == "Go to b"
-    assert actions.phrase(2, 0.0, 1.0) == "Change own from no to yes"
+    assert actions.phrase(2, 0.0, 1.0) == "Change your own from no to yes"
+
+
+def test_a_phrase_names_what_is_counted_for_one_and_for_many():
+    space = FeatureSpace((Feature("overdue", "integer"),))
+    pay = Action("pay", "overdue", "set", (0,), phrase="Pay your {before:bill|bills}")
+    actions = ActionSpace(space, (pay,))
+    assert actions.phrase(0, 1.0, 0.0) == "Pay your 1 bill"
+    assert actions.phrase(0, 3.0, 0.0) == "Pay your 3 bills"
+    with pytest.raises(InvalidProblem, match=r"for one and for many: \{before:bill\|bills\}"):
+        ActionSpace(space, (replace(pay, phrase="Pay {before:bills}"),))
+
+
+def test_facts_are_one_number_or_one_for_each_argument():
+    problem = mixed_problem()
+    repay, study = problem.actions.move("repay", -20), problem.actions.move("study", "degree")
+    assert problem.actions.facts(repay) == {"once": 20, "weeks": 4}
+    assert problem.actions.facts(study) == {"monthly": 30.5}
+    assert problem.actions.facts(problem.actions.move("earn", 100)) == {}
+    action = problem.actions.actions[0]
+    for key, wrong in (("weeks", (1, 2)), ("once", (-1,)), ("monthly", ("a lot",))):
+        with pytest.raises(InvalidProblem, match=f"'{key}' must be"):
+            ActionSpace(problem.space, (replace(action, **{key: wrong}),))
 
 
 def test_moves_are_numbered_action_by_action():

@@ -71,7 +71,7 @@ def test_a_missing_value_is_a_value_where_it_is_allowed(absent):
     assert np.isnan(space.encode(pd.DataFrame([{**RECORD, "debt": absent}]))[0, 2])
     assert space.decode(state)[0]["debt"] is None
     assert np.isnan(space.frame(state)["debt"][0])
-    assert space["debt"].show(state[0, 2]) == "not stated"
+    assert space["debt"].show(state[0, 2]) == "not known"
     assert space.scaled(state)[0, 2] == 0.0  # as missing_counts_as says
     with pytest.raises(InvalidRecord, match="'income' is missing; give a value, or declare"):
         space.encode({**RECORD, "income": absent})
@@ -193,8 +193,8 @@ def test_scaling_clips_numbers_and_levels_ordered_categories():
 
 def test_values_are_shown_as_people_write_them():
     space = mixed_space()
-    assert space["income"].show(2100.0) == "2,100 €"
-    assert space["income"].show(0.1 + 0.2) == "0.3 €"
+    assert space["income"].show(2100.0) == "€2,100"
+    assert space["income"].show(0.1 + 0.2) == "€0.3"
     assert space["owner"].show(1.0) == "yes"
     assert space["owner"].show(0.0) == "no"
     assert space["job"].show(2.0) == 'the "boss"'

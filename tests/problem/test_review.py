@@ -77,8 +77,8 @@ def test_actions_in_words_are_said_to_someone_they_apply_to():
     }  # fmt: skip
     lines = describe_actions(problem, problem.space.encode(record))
     assert lines == [
-        "earn: Increase your monthly income from 2,100 to 2,200 € (4 amounts, 100 to 400)",
-        "wages: Reduce your monthly income from 2,100 to 0 € (7 values, 0 to 5,000)",
+        "earn: Increase your monthly income from €2,100 to €2,200 (4 amounts, 100 to 400)",
+        "wages: Reduce your monthly income from €2,100 to €0 (7 values, 0 to 5,000)",
         "repay: Reduce your debt from 4 to 3 (3 amounts, -1 to -20)",
         "study: Change your school from none to school (or 1 other value)",
         "rise: Change your job from clerk to manager, needs school: degree; debt: at most 50",
@@ -86,7 +86,7 @@ def test_actions_in_words_are_said_to_someone_they_apply_to():
         "declare: Reduce your debt from 4 to 0 (2 values, 0 to 10)",
     ]
     assert describe_actions(problem, problem.space.encode({**record, "debt": None}))[-1] == (
-        "declare: Change your debt, which is not stated, to 0 (2 values, 0 to 10)"
+        "declare: Change your debt, which is not known, to 0 (2 values, 0 to 10)"
     )
     assert len(describe_actions(problem)) == len(describe_actions(odd_problem())) + 1 == 7
 

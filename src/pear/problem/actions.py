@@ -10,22 +10,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from string import Formatter
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidInput, InvalidProblem
-from pear.problem.checks import at_key, is_finite, is_missing, is_number, names_tuple, plain, shown
-from pear.problem.features import Feature, FeatureSpace, States, Value, show_number
+from pear.problem import words
+from pear.problem.checks import (
+    at_key,
+    is_finite,
+    is_missing,
+    is_number,
+    is_whole,
+    names_tuple,
+    plain,
+    shown,
+)
+from pear.problem.features import Feature, FeatureSpace, States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 
 Mode = Literal["set", "add"]
 Direction = Literal["any", "increase", "decrease"]
 
-PHRASE_FIELDS = ("feature", "before", "after", "argument", "amount")
-"""What a phrase template may use; ``amount`` is the size of the change."""
+FACTS = ("weeks", "once", "monthly")
+"""What may be known about an action's arguments, for people to read."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Action:
     >>> income = Feature("income", label="monthly income", unit="€")
     >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
     >>> phrase(raise_income, income, 2100.0, 2600.0, 500.0)
-    'Increase your monthly income from 2,100 to 2,600 €'
+    'Increase your monthly income from €2,100 to €2,600'
     """
 
     name: str
@@ -68,9 +77,16 @@ class Action:
     from_missing: bool = False
     phrase: str = ""
     reviewed: bool = True
+    weeks: tuple[float, ...] = ()
+    once: tuple[float, ...] = ()
+    monthly: tuple[float, ...] = ()
+    priority: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", _listed("arguments", self.arguments))
+        for key in FACTS:
+            given = getattr(self, key)
+            object.__setattr__(self, key, _listed(key, [given] if is_number(given) else given))
         object.__setattr__(self, "requires", _listed("requires", self.requires))
 
 
@@ -261,8 +277,15 @@ class ActionSpace:
             return legal
         return legal & self.within_limits(self.results(states), limits)
 
+    def facts(self, move: int) -> dict[str, float]:
+        """What is known about a move for people to read: weeks, money once, money each month."""
+        number = int(self.action_of[move])
+        place = move - int(np.searchsorted(self.action_of, number))
+        known = {key: getattr(self.actions[number], key) for key in FACTS}
+        return {key: facts[min(place, len(facts) - 1)] for key, facts in known.items() if facts}
+
     def phrase(self, move: int, before: float, after: float) -> str:
-        """The step in people's words: "Increase your income from 2,100 to 2,600 €"."""
+        """The step in people's words: "Increase your income from €2,100 to €2,600"."""
         action = self.actions[self.action_of[move]]
         feature = self.space[action.feature]
         return phrase(action, feature, before, after, self.argument(move))
@@ -271,24 +294,23 @@ class ActionSpace:
 def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
     """One step in words, from the action's template or a plain one."""
     template = action.phrase
-    if math.isnan(before) and (not template or "{before}" in template or "{amount}" in template):
-        template = "Change your {feature}, which is not stated, to {after}"
+    if math.isnan(before) and (not template or "{before" in template or "{amount" in template):
+        template = words.of(words.FROM_UNKNOWN, feature.language)
     elif not template:
-        if feature.is_number:
-            verb = "Increase" if after > before else "Reduce"
-            template = verb + " your {feature} from {before} to {after}"
-        elif feature.kind == "boolean":
-            template = "Change {feature} from {before} to {after}"
-        else:
-            template = "Change your {feature} from {before} to {after}"
-    content = {"feature": feature.words, "after": feature.show(after)}
-    if feature.is_number and not math.isnan(before):
-        content["before"] = show_number(before)
-        content["amount"] = f"{show_number(abs(after - before))} {feature.unit}".strip()
-        content["argument"] = f"{show_number(float(argument))} {feature.unit}".strip()
-    else:
-        content["before"] = feature.show(before)
-        content["argument"] = content["amount"] = content["after"]
+        kind = "other" if not feature.is_number else "up" if after > before else "down"
+        template = words.of(words.PHRASES, feature.language)[kind]
+    content = {"feature": feature.words, "before": feature.show(before)}
+    content["after"] = content["argument"] = content["amount"] = feature.show(after)
+    if feature.is_number:
+        language, unit = feature.language, feature.unit
+        content["after"] = words.Amount(content["after"], after)
+        content["argument"] = words.show_amount(float(argument), unit, language)
+        if not math.isnan(before):
+            # The unit is said once, unless it is a sign: "36 instead of 24 months", "€2 from €1".
+            bare = unit not in (*words.MONEY, "%")
+            number = words.show_number(before, language) if bare else content["before"]
+            content["before"] = words.Amount(number, before)
+            content["amount"] = words.show_amount(abs(after - before), unit, language)
     return template.format(**content)
 
 
@@ -330,7 +352,8 @@ def check_action(space: FeatureSpace, action: Action) -> None:
     _check_reach(where, action, feature)
     for requirement in action.requires:
         _check_requirement(where, space, requirement)
-    _check_phrase(where, action.phrase)
+    words.check_phrase(where, action.phrase)
+    _check_facts(where, action)
 
 
 def _check_direction(where: str, action: Action, feature: Feature) -> None:
@@ -481,17 +504,22 @@ def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement
         )
 
 
-def _check_phrase(where: str, template: str) -> None:
-    remedy = f"use only {', '.join('{' + name + '}' for name in PHRASE_FIELDS)}"
-    try:
-        parts = list(Formatter().parse(template))
-    except (ValueError, TypeError) as error:
+def _check_facts(where: str, action: Action) -> None:
+    for key in FACTS:
+        facts = getattr(action, key)
+        if len(facts) not in (0, 1, len(action.arguments)):
+            raise at_key(
+                key,
+                f"{where}: '{key}' must be one number, or one for each of the "
+                f"{len(action.arguments)} arguments (got {len(facts)})",
+            )
+        for fact in facts:
+            if not is_finite(fact) or fact < 0:
+                raise at_key(key, f"{where}: '{key}' must be at least 0 (got {shown(fact)})")
+    if not is_whole(action.priority):
         raise at_key(
-            "phrase", f"{where}: 'phrase' {template!r} cannot be read ({error}); {remedy}"
-        ) from None
-    for _, name, form, conversion in parts:
-        if name is not None and (name not in PHRASE_FIELDS or form or conversion):
-            raise at_key("phrase", f"{where}: 'phrase' has the unknown field {{{name}}}; {remedy}")
+            "priority", f"{where}: 'priority' must be a whole number (got {action.priority!r})"
+        )
 
 
 def _listed(key: str, values: Any) -> tuple[Any, ...]:

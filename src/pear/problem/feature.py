@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pear.errors import InvalidProblem, InvalidRecord
+from pear.problem import words
 from pear.problem.checks import (
     at_key,
     is_finite,
@@ -24,9 +25,6 @@ from pear.problem.checks import (
 Kind = Literal["numeric", "integer", "categorical", "boolean"]
 Value = float | int | bool | str
 
-MISSING_WORDS = "not stated"
-"""What people read in place of a missing value."""
-
 LARGEST_WHOLE = 2**53
 """States are 64-bit floats: whole numbers beyond this are not all held exactly."""
 
@@ -38,12 +36,13 @@ class Feature:
     ``lower`` and ``upper`` are hard bounds of the value; ``scale`` is the range that costs
     see as [0, 1] (None: costs see the raw value). ``levels`` gives ordered categories their
     place in [0, 1]. ``missing_counts_as`` allows a missing value and says what costs see for
-    it; the model is given the missing value itself. None refuses a missing value.
+    it; the model is given the missing value itself. None refuses a missing value. ``language``
+    and ``category_words`` (category, what people call it) are how values are said.
 
     >>> Feature("job", "categorical", categories=("none", "part", "full"), ordered=True).levels
     (0.0, 0.5, 1.0)
     >>> Feature("income", unit="€").show(2100.0)
-    '2,100 €'
+    '€2,100'
     """
 
     name: str
@@ -59,6 +58,8 @@ class Feature:
     immutable: bool = False
     protected: bool = False
     missing_counts_as: Value | None = None
+    language: str = "en"
+    category_words: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or "->" in self.name:
@@ -269,30 +270,15 @@ class Feature:
         return int(code) if self.kind == "integer" else float(code)
 
     def show(self, code: float) -> str:
-        """A value in people's words: ``2,100 €``, ``Bachelors``, ``yes``."""
+        """A value in people's words: ``€2,100``, ``Bachelors``, ``yes``."""
         value = self.value(code)
         if value is None:
-            return MISSING_WORDS
+            return words.of(words.UNKNOWN, self.language)
         if isinstance(value, bool):
-            return "yes" if value else "no"
+            return words.of(words.NO_AND_YES, self.language)[value]
         if isinstance(value, str):
-            return value
-        return f"{show_number(value)} {self.unit}".strip()
-
-
-def show_number(value: float) -> str:
-    """A number for people: grouped thousands, no digits that mean nothing.
-
-    >>> show_number(2100.0), show_number(0.30000000000000004), show_number(1250.75)
-    ('2,100', '0.3', '1,250.75')
-    >>> show_number(0.00004)
-    '4e-05'
-    """
-    if value == int(value):
-        return f"{int(value):,}"
-    if abs(value) < 0.001:
-        return f"{value:.3g}"
-    return f"{value:,.4f}".rstrip("0").rstrip(".")
+            return dict(self.category_words).get(value, value)
+        return words.show_amount(value, self.unit, self.language)
 
 
 _WORDS_FOR_BOOLEANS = {"true": 1.0, "yes": 1.0, "1": 1.0, "false": 0.0, "no": 0.0, "0": 0.0}

@@ -6,7 +6,7 @@ booleans as 0 and 1. Costs see *scaled* values, see :meth:`FeatureSpace.scaled`.
 
 from __future__ import annotations
 
-from pear.problem.feature import Feature, Kind, Value, show_number
+from pear.problem.feature import Feature, Kind, Value
 from pear.problem.feature_space import FeatureSpace, States
 
-__all__ = ["Feature", "FeatureSpace", "Kind", "States", "Value", "show_number"]
+__all__ = ["Feature", "FeatureSpace", "Kind", "States", "Value"]

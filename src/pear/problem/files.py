@@ -17,12 +17,13 @@ from typing import Any
 
 from pear.errors import InvalidInput, InvalidProblem
 from pear.problem import schema
-from pear.problem.actions import Action, ActionSpace, Requirement, check_amounts
+from pear.problem.actions import FACTS, Action, ActionSpace, Requirement, check_amounts
 from pear.problem.checks import is_finite, shown
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.problem import Archetype, Goal, Problem
 from pear.problem.toml_text import toml_path, toml_table
+from pear.problem.words import Words
 from pear.writing import write_text
 
 FORMAT = 1
@@ -113,6 +114,10 @@ def problem_from_toml(text: str) -> Problem:
         else ""
     )
     archetypes = tuple(_read_archetypes(costs, data.get("archetypes", [])))
+    said = {
+        language: Words(**schema.checked_table(content, schema.WORD_KEYS, "words", language))
+        for language, content in data.get("words", {}).items()
+    }
     with _located():
         return Problem(
             space,
@@ -123,6 +128,7 @@ def problem_from_toml(text: str) -> Problem:
             archetypes=archetypes,
             model=_read_model(data),
             prior=prior,
+            words=said,
             **settings,
         )
 
@@ -273,6 +279,12 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
         for key in ("mean",) if same else ("mean", "spread"):
             numbers = zip(problem.weight_names, getattr(archetype, key), strict=True)
             table(dict(numbers), "archetypes", key)
+    for language, said in problem.words.items():
+        for key in ("labels", "units", "phrases"):
+            if content := dict(getattr(said, key)):
+                table(content, "words", language, key)
+        for name, categories in said.categories.items():
+            table(dict(categories), "words", language, "categories", name)
     return "\n\n".join(parts) + "\n"
 
 
@@ -292,6 +304,9 @@ def _written_action(action: Action) -> dict[str, Any]:
     content = {"feature": action.feature, **_set_fields(action)}
     del content["name"]
     content["arguments"] = schema.shorten_grid(action.arguments)
+    for key in FACTS:
+        if len(facts := getattr(action, key)) == 1:
+            content[key] = facts[0]
     if action.requires:
         content["requires"] = [_set_fields(requirement) for requirement in action.requires]
     return content

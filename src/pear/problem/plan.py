@@ -74,7 +74,11 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Step:
-    """One change, with its cost and the score before and after it."""
+    """One change, with its cost and the score before and after it.
+
+    ``weeks``, ``once`` and ``monthly`` are rough facts for people: how long it takes, and the
+    money it takes once and each month; None where nothing is known.
+    """
 
     action: str
     argument: Value
@@ -86,6 +90,9 @@ class Step:
     score_after: float
     words: str
     reason: str = ""
+    weeks: float | None = None
+    once: float | None = None
+    monthly: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem, InvalidSetting
-from pear.problem.actions import ActionSpace
+from pear.problem.actions import ActionSpace, phrase
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, walk
 from pear.problem.features import FeatureSpace, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.toml_text import toml_path
+from pear.problem.words import Words, check_phrase
+
+SAID_OF_FEATURES = ("label", "unit", "language", "category_words")
+SAID_OF_ACTIONS = ("phrase", "reviewed", "weeks", "once", "monthly", "priority")
 
 
 def class_key(value: Any) -> str | float:
@@ -114,6 +118,7 @@ class Problem:
     ``weight_range`` holds (low, high) per weight name: where experts place most people's
     weights; names left out get ``default_range``. ``model`` (a path or an address) and
     ``prior`` (a path) say where those are kept; paths are relative to the problem's file.
+    ``words`` are those of features and actions in further languages.
     """
 
     space: FeatureSpace
@@ -127,6 +132,7 @@ class Problem:
     archetypes: tuple[Archetype, ...] = ()
     model: str = ""
     prior: str = ""
+    words: Mapping[str, Words] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.actions.space != self.space or self.costs.space != self.space:
@@ -143,6 +149,7 @@ class Problem:
             if not isinstance(getattr(self, key), str):
                 raise at_key(key, f"'{key}' must be a text (got {getattr(self, key)!r})")
         self._check_ranges()
+        self._check_words()
         object.__setattr__(self, "archetypes", tuple(self.archetypes))
         names = [archetype.name for archetype in self.archetypes]
         if len(set(names)) != len(names):
@@ -166,6 +173,70 @@ class Problem:
         ranges = {name: _range(name, pair) for name, pair in self.weight_range.items()}
         object.__setattr__(self, "weight_range", ranges)
         object.__setattr__(self, "default_range", _range("default", self.default_range))
+
+    def _check_words(self) -> None:
+        for language, said in self.words.items():
+            known = {
+                "labels": self.space.names,
+                "units": self.space.names,
+                "categories": tuple(f.name for f in self.space.features if f.is_categorical),
+                "phrases": tuple(action.name for action in self.actions.actions),
+            }
+            for key, names in known.items():
+                for name in getattr(said, key):
+                    if name not in names:
+                        raise at_key(
+                            toml_path("words", language, key, name),
+                            f"there is no {name!r} to say this of; there are {', '.join(names)}",
+                        )
+            for name, categories in said.categories.items():
+                for category in categories:
+                    if category not in self.space[name].categories:
+                        raise at_key(
+                            toml_path("words", language, "categories", name, category),
+                            f"'{name}' has no category {category!r}; "
+                            f"it has {', '.join(self.space[name].categories)}",
+                        )
+            for name, template in said.phrases.items():
+                check_phrase(f"action '{name}' in the language '{language}'", template)
+
+    def in_language(self, language: str) -> Problem:
+        """The same problem, said in another language; English is what it says by itself.
+
+        States, moves and the fingerprint are the same. What has no words in the language is
+        said as it stands, with numbers written as the language writes them.
+        """
+        said = self.words.get(language, Words())
+        features = tuple(
+            replace(
+                feature,
+                language=language,
+                label=said.labels.get(feature.name, feature.label),
+                unit=said.units.get(feature.name, feature.unit),
+                category_words=tuple(said.categories.get(feature.name, {}).items()),
+            )
+            for feature in self.space.features
+        )
+        actions = tuple(
+            replace(action, phrase=said.phrases.get(action.name, action.phrase))
+            for action in self.actions.actions
+        )
+        space = FeatureSpace(features)
+        return replace(
+            self,
+            space=space,
+            actions=ActionSpace(space, actions),
+            costs=replace(self.costs, space=space),
+            words={},
+        )
+
+    def say(self, step: Step) -> str:
+        """A step of a plan for this problem, in the words of this problem's language."""
+        feature = self.space[step.feature]
+        action = next(action for action in self.actions.actions if action.name == step.action)
+        return phrase(
+            action, feature, feature.code(step.before), feature.code(step.after), step.argument
+        )
 
     @property
     def weight_names(self) -> tuple[str, ...]:
@@ -201,11 +272,11 @@ class Problem:
     def fingerprint(self) -> str:
         """A short hash of everything that decides what plans exist and what they cost.
 
-        Labels, units, phrases and review marks are left out: they change no plan.
+        What is only said of features and actions is left out: it changes no plan.
         """
         content = {
-            "features": [_without(asdict(f), "label", "unit") for f in self.space.features],
-            "actions": [_without(asdict(a), "phrase", "reviewed") for a in self.actions.actions],
+            "features": [_without(asdict(f), *SAID_OF_FEATURES) for f in self.space.features],
+            "actions": [_without(asdict(a), *SAID_OF_ACTIONS) for a in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
             "goal": asdict(self.goal),
@@ -247,6 +318,7 @@ class Problem:
         for i, move in enumerate(moves):
             action = self.actions.actions[self.actions.action_of[move]]
             column = self.actions.feature_of[move]
+            facts = self.actions.facts(move)
             steps.append(
                 Step(
                     action=action.name,
@@ -258,6 +330,9 @@ class Problem:
                     score_before=float(scores[i]),
                     score_after=float(scores[i + 1]),
                     words=self.actions.phrase(move, states[i, column], states[i + 1, column]),
+                    weeks=facts.get("weeks"),
+                    once=facts.get("once"),
+                    monthly=facts.get("monthly"),
                 )
             )
         return Plan(

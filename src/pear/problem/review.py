@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from pear.problem import names
 from pear.problem.actions import Action, Requirement
-from pear.problem.feature import Feature, show_number
+from pear.problem.feature import Feature
 from pear.problem.feature_space import States
 from pear.problem.problem import Problem
+from pear.problem.words import show_number
 
 BATCH = 8_192
 
@@ -23,7 +24,7 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
     >>> space = FeatureSpace((Feature("income", scale=(0.0, 6000.0), unit="€"),))
     >>> earn = ActionSpace(space, (Action("earn_more", "income", "add", (100, 1000)),))
     >>> describe_actions(Problem(space, earn, CostGraph(space)))
-    ['earn_more: Increase your income from 3,000 to 3,100 € (2 amounts, 100 to 1,000)']
+    ['earn_more: Increase your income from €3,000 to €3,100 (2 amounts, 100 to 1,000)']
     """
     people = middle_states(problem) if states is None or not len(states) else states[:BATCH]
     legal = problem.actions.changes_legally(people)

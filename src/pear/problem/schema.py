@@ -61,6 +61,10 @@ VALUE = Key("a text, a number or true or false", _is_value)
 VALUES = Key("a list of texts, numbers or truth values", _list_of(_is_value))
 TABLE = Key("a table", _is_table)
 RANGE = Key("a list of two numbers", _is_pair(is_number))
+FACT = Key(
+    "a number, or a list with one for each argument",
+    lambda value: is_number(value) or _list_of(is_number)(value),
+)
 NUMBER_OR_NONE = Key('a number or "none"', _is_number_or_none)
 
 PROBLEM_KEYS = {
@@ -75,6 +79,7 @@ PROBLEM_KEYS = {
     "archetypes": Key("a list of tables", _list_of(_is_table)),
     "model": TABLE,
     "prior": TABLE,
+    "words": TABLE,
 }
 GOAL_KEYS = {"favourable": VALUES, "threshold": NUMBER, "margin": NUMBER}
 FEATURE_KEYS = {
@@ -106,6 +111,10 @@ ACTION_KEYS = {
     "requires": Key("a list of tables", _list_of(_is_table)),
     "phrase": TEXT,
     "reviewed": FLAG,
+    "weeks": FACT,
+    "once": FACT,
+    "monthly": FACT,
+    "priority": Key("a whole number", is_whole),
 }
 REQUIREMENT_KEYS = {
     "feature": Key("a text", _is_text, required=True),
@@ -132,6 +141,18 @@ ARCHETYPE_KEYS = {
 }
 MODEL_KEYS = {"path": TEXT, "url": TEXT}
 PRIOR_KEYS = {"path": Key("a text", _is_text, required=True)}
+TEXTS = Key(
+    "a table of texts", lambda value: _is_table(value) and all(map(_is_text, value.values()))
+)
+WORD_KEYS = {
+    "labels": TEXTS,
+    "units": TEXTS,
+    "phrases": TEXTS,
+    "categories": Key(
+        "a table of tables of texts",
+        lambda value: _is_table(value) and all(map(TEXTS.check, value.values())),
+    ),
+}
 
 ALL_KEYS: dict[str, dict[str, Key]] = {
     "": PROBLEM_KEYS,
@@ -144,6 +165,7 @@ ALL_KEYS: dict[str, dict[str, Key]] = {
     "archetypes": ARCHETYPE_KEYS,
     "model": MODEL_KEYS,
     "prior": PRIOR_KEYS,
+    "words.LANGUAGE": WORD_KEYS,
 }
 """Every key by the table it stands in, for the reader and for the documentation."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pear.portfolio.audit.cells import MEASURES, SHARES, Attribute, Cell, Flip, Group
-from pear.problem.feature import show_number
+from pear.problem.words import show_number
 
 SINGLE, PAIRS, SAME = "By one attribute", "By two attributes", "The same people, flipped"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.checks import is_missing
-from pear.problem.feature import show_number
+from pear.problem.words import show_number
 
 BINS = 4
 """Parts a number is cut into, with about as many people in each."""
