@@ -95,7 +95,7 @@ def test_init_warns_of_a_model_that_does_not_answer(folder):
 
 def test_check_without_data_or_model_says_what_more_it_could_do(folder):
     alone = run("check", folder / "loans.toml")
-    assert "earn_more: Increase your monthly income from" in alone
+    assert "earn_more: Raise your monthly income to" in alone
     assert "No warnings." in alone
     assert "With --data" in alone
     people = run("check", folder / "loans.toml", "-d", folder / "loans.csv")
