@@ -24,7 +24,7 @@ import numpy as np
 
 from pear.decision import BlackBox
 from pear.decision.network import Network
-from pear.parallel.threads import hold_to_one_thread
+from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 

@@ -31,7 +31,7 @@ from pear.datasets.published import (
 )
 from pear.decision import BlackBox
 from pear.elicitation import Session
-from pear.parallel.threads import hold_to_one_thread
+from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Plan, Problem

@@ -14,8 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pear.errors import InvalidRecord, InvalidSetting, MissingExtra, WorkerFailed
-from pear.parallel import in_order, run_tasks
-from pear.parallel.threads import AHEAD_PER_WORKER
+from pear.parallel import AHEAD_PER_WORKER, Worker, in_order, run_tasks
 
 _shared = 0
 
@@ -263,12 +262,86 @@ def test_a_cluster_of_unknown_kind_is_refused():
 
 def test_a_cluster_without_ray_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"pear-recourse\[experiments\]"):
+    with pytest.raises(MissingExtra, match=r"pear-recourse\[cluster\]"):
         next(run_tasks(abs, [1], cluster="auto"))
 
 
 def test_an_address_without_its_package_says_what_to_install(monkeypatch):
     pytest.importorskip("ray")
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(MissingExtra, match=r"pear-recourse\[experiments\]"):
+    with pytest.raises(MissingExtra, match=r"pear-recourse\[cluster\]"):
         next(run_tasks(abs, [1], cluster="ray://nowhere:1"))
+
+
+class Engine:
+    """What a worker makes in these tests."""
+
+    def __init__(self, start):
+        if start < 0:
+            raise InvalidRecord("'start' must be 0 or more")
+        self.calls = start
+
+    def count(self):
+        self.calls += 1
+        return self.calls
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+
+    def die(self, folder):
+        die_once(folder, 3)
+        return self.calls
+
+    def leave(self):
+        os._exit(7)
+
+    def hand_out(self):
+        return threading.Lock()
+
+
+@pytest.fixture
+def engine():
+    worker = Worker(partial(Engine, 5), seconds=60)
+    yield worker
+    worker.stop()
+
+
+def test_a_worker_remembers_between_calls_and_begins_anew_after_a_death(engine, tmp_path):
+    assert [engine.submit("count").result() for _ in range(2)] == [6, 7]
+    assert engine.submit("die", tmp_path).result() == 5
+    assert (engine.restarts, engine.waiting) == (1, 0)
+
+
+def test_a_call_that_takes_too_long_is_ended_and_the_next_is_done(engine):
+    engine.start().result()
+    engine.seconds = 0.2
+    with pytest.raises(TimeoutError, match=r"after 0\.2 seconds"):
+        engine.submit("sleep", 60).result()
+    engine.seconds = 60
+    assert engine.submit("count").result() == 6
+
+
+def test_what_a_worker_cannot_do_is_told(engine):
+    with pytest.raises(AttributeError, match="fly"):
+        engine.submit("fly").result()
+    with pytest.raises(TypeError, match="pickle"):
+        engine.submit("hand_out").result()
+    with pytest.raises(WorkerFailed, match=r"lost its worker 2 times \(exit code 7"):
+        engine.submit("leave").result()
+    assert engine.submit("count").result() == 6
+    unprepared = Worker(partial(Engine, -1))
+    for begun in (unprepared.start(), unprepared.submit("count")):
+        with pytest.raises(InvalidRecord, match="'start' must be 0 or more"):
+            begun.result()
+    unprepared.stop()
+
+
+def test_stopping_ends_what_a_worker_is_at(engine):
+    engine.start().result()
+    asleep, behind = engine.submit("sleep", 60), engine.submit("count")
+    while not asleep.running():
+        time.sleep(0.01)
+    engine.stop()
+    with pytest.raises(WorkerFailed):
+        asleep.result()
+    assert behind.cancelled()
