@@ -98,7 +98,7 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     second.wait_for("Which can't you do at all?")
     second.press("1")
     second.wait_for("quit")
-    assert [event["kind"] for event in kept(lender_folder)] == ["answer", "limits"]
+    assert [event["kind"] for event in kept(lender_folder)] == ["answer", "exclude"]
     second.press("u")
     second.wait_for("quit")
     second.press("u")

@@ -88,7 +88,7 @@ def test_plans_off_the_grid_are_recommended_and_never_compared():
     session = Session(planner, PERSON, prior(), **QUICK)
     assert session.ask() is None
     assert session.best() is None
-    assert session.standing() is None
+    assert session.so_far() is None
     found = session.recommend()
     assert found.plan.success
     assert found.confidence == 0.0

@@ -83,7 +83,7 @@ def test_undo_and_the_same_again_lead_to_the_same_place(said):
     stored, question = session.to_json(), session.ask()
     last = session.events[-1]
     session.undo()
-    session._append(last)
+    session.say(last)
     assert session.to_json() == stored
     assert same_question(session.ask(), question)
 
@@ -140,13 +140,13 @@ def test_where_a_person_stands_is_known_without_a_search():
     asked = session.planner.black_box.rows
     session.ask()
     first = session.planner.black_box.rows
-    standing = session.standing()
+    standing = session.so_far()
     assert session.planner.black_box.rows == first > asked
     assert standing.plan.success
     assert 0 <= standing.confidence <= 1
     assert 1 <= standing.questions_left <= 10
     session.set_limits(Limits(features=("income", "debt", "job")))
-    assert session.standing() is None
+    assert session.so_far() is None
 
 
 def test_none_of_these_is_not_asked_twice():
@@ -175,7 +175,7 @@ def test_the_paper_s_advance_asks_from_the_state_after_the_first_step():
     if planner.black_box.favourable(after[None])[0]:
         after = session.start
     assert np.array_equal(session.question_state, after)
-    assert np.array_equal(session.events[0]["state"], session.start)
+    assert np.array_equal(session.events[0].state, session.start)
     # Likelihoods stay at the state the question was asked in, and the recommendation at the start.
     plan = session.recommend().plan
     assert plan.start == planner.problem.space.decode(session.start)[0]
@@ -209,8 +209,19 @@ def test_accept_ends_the_conversation():
     assert session.ask() is None
     with pytest.raises(ConversationError, match="no question is open"):
         session.answer(0)
-    with pytest.raises(ConversationError, match="ended"):
-        session.exclude(feature="income")
+    with pytest.raises(ConversationError, match="accepted already"):
+        session.accept()
+    session.undo()
+    assert not session.finished
+
+
+def test_an_accepted_plan_follows_what_is_said_about_it_later():
+    session = start()
+    first = session.accept().steps[0].feature
+    session.exclude(feature=first)
+    assert session.finished
+    assert all(step.feature != first for step in session.accepted.steps)
+    session.undo()
     session.undo()
     assert not session.finished
 

@@ -41,7 +41,8 @@ ANSWER = ("events", 0, "answer")
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("format",), 2),
+        (("format",), 3),
+        (("format",), "2"),
         (("seed",), -1),
         (("seed",), 1.5),
         (("settings",), None),

@@ -170,7 +170,7 @@ def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):
         "AboutTheSame",
     ]
     event = session.events[0]
-    features = PROBLEM.costs.sequence_features(session.start, PROBLEM.actions, event["plans"][0])
+    features = PROBLEM.costs.sequence_features(session.start, PROBLEM.actions, event.plans[0])
     assert np.array_equal(found.answered[0][0].features[0][: len(features)], features)
     reading = read_under(found, default_prior(PROBLEM), np.random.default_rng(0))
     assert len(reading.log_likelihoods) == 2
@@ -238,7 +238,7 @@ def test_other_lines_are_refused_by_number(session, tmp_path, change, message):
     ],
 )
 def test_an_answer_that_cannot_be_is_refused_by_its_line(session, tmp_path, change, message):
-    event = {**session.events[0], **change}
+    event = {**session.events[0].to_dict(), **change}
     line = json.dumps({**session.to_dict(), "events": [event]})
     (tmp_path / "talks.jsonl").write_text(line)
     with pytest.raises(InvalidData, match=f"line 1: .*{message}") as refused:

@@ -12,8 +12,9 @@ from pear.service.catalogue import catalogue, languages
 FOLDER = resources.files("pear.service")
 TEMPLATES = {f.name: f.read_text() for f in (FOLDER / "templates").iterdir()}
 SOURCES = {f.name: f.read_text() for f in FOLDER.iterdir() if f.name.endswith(".py")}
+SOURCES["words"] = (resources.files("pear.elicitation") / "words.py").read_text()
 FAMILIES = ("said.", "notice.", "error.", "limit.", "refusal.", "confidence.", "certificate.")
-FAMILIES += ("lender.stage_", "no_plan.", "plan.steps.", "reason.gain.", "start.")
+FAMILIES += ("difference.", "lender.stage_", "no_plan.", "plan.steps.", "reason.gain.", "start.")
 
 
 def used_names():

@@ -77,18 +77,18 @@ def command(
 
     save()
     try:
-        recommendation = hold(console, session, save)
+        result = hold(console, session, save)
     except (KeyboardInterrupt, EOFError):
         save()
         console.print(
             f"\nStopped. Nothing is lost: {kept} holds {session.n_answers} answers.", markup=False
         )
         raise typer.Exit(130) from None
-    if recommendation is None:
+    if result is None:
         console.print(f"See you. {kept} holds {session.n_answers} answers.", markup=False)
         return
     if output is not None:
-        write_text(recommendation.plan.to_json(), output)
+        write_text(result.plan.to_json(), output)
         console.print(f"The plan is in {output}.", markup=False)
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from pear.cli.keys import read_key, single_keys
 
 if TYPE_CHECKING:
-    from pear.elicitation import ChoiceSet, Recommendation, Session
+    from pear.elicitation import Question, Result, Session
     from pear.problem import Plan
 
 LETTERS = "abcdefgh"
@@ -47,7 +47,7 @@ def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
 
 def hold(
     console: Console, session: Session, save: Callable[[], None] | None = None
-) -> Recommendation | None:
+) -> Result | None:
     """Ask until nothing is worth asking or the person is content; None when they quit.
 
     ``save`` is called after every answer, so that quitting or Ctrl-C loses nothing.
@@ -56,12 +56,12 @@ def hold(
         return _hold(console, session, save or (lambda: None))
 
 
-def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Recommendation | None:
+def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Result | None:
     while True:
         question = session.ask()
         if question is None:
             break
-        show_question(console, question)
+        show_question(console, session, question)
         show_standing(console, session)
         letters = LETTERS[: len(question.plans)]
         console.print(HELP.format(plans="/".join(letters)))
@@ -73,23 +73,24 @@ def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Recom
             break
         _act(console, session, question, key)
         keep()
-    recommendation = with_reasons(session, session.recommend())
-    show_recommendation(console, recommendation)
-    return recommendation
+    result = with_reasons(session, session.result())
+    show_result(console, result)
+    return result
 
 
-def with_reasons(session: Session, recommendation: Recommendation) -> Recommendation:
-    """The recommendation, every step with its reason: one more call of the model."""
-    from pear.planning.reasons import explain
+def with_reasons(session: Session, result: Result) -> Result:
+    """The result, every step of its plan with its reason in words."""
+    from pear.elicitation import Words
 
-    plan = recommendation.plan
-    if not plan.success or not plan.steps:
-        return recommendation
-    planner = session.planner
-    return replace(recommendation, plan=explain(planner.problem, planner.black_box, plan).plan)
+    words, plan = Words(session.planner.problem), result.plan
+    steps = tuple(
+        replace(step, reason=words.reason(step, reason))
+        for step, reason in zip(plan.steps, result.reasons, strict=False)
+    )
+    return replace(result, plan=replace(plan, steps=steps or plan.steps))
 
 
-def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> None:
+def _act(console: Console, session: Session, question: Question, key: str) -> None:
     if key == "u":
         if session.events:
             session.undo()
@@ -103,7 +104,7 @@ def _act(console: Console, session: Session, question: ChoiceSet, key: str) -> N
         session.answer({"s": "same", "n": "none"}.get(key) or LETTERS.index(key))  # type: ignore[arg-type]
 
 
-def exclude_step(console: Console, session: Session, question: ChoiceSet) -> None:
+def exclude_step(console: Console, session: Session, question: Question) -> None:
     """Ask which step is out of the question, and make it a limit."""
     steps: dict[str, list[str]] = {}
     for step in (step for plan in question.plans for step in plan.steps):
@@ -121,12 +122,15 @@ def exclude_step(console: Console, session: Session, question: ChoiceSet) -> Non
         console.print(f"Understood: nothing that changes your {escape(words_of)}.")
 
 
-def show_question(console: Console, question: ChoiceSet) -> None:
+def show_question(console: Console, session: Session, question: Question) -> None:
     """The plans side by side, and what differs between them in words."""
+    from pear.elicitation import Words
+
+    words = Words(session.planner.problem)
     console.rule(f"Question {question.number}: which would you rather do?")
     cards = [
         Panel(
-            Group(*plan_lines(plan), Text(""), Text(difference, style="italic")),
+            Group(*plan_lines(plan), Text(""), Text(words.difference(difference), style="italic")),
             title=f"Plan {LETTERS[i].upper()}",
             width=min(56, max(30, console.width // len(question.plans) - 2)),
         )
@@ -137,27 +141,29 @@ def show_question(console: Console, question: ChoiceSet) -> None:
     console.print(Columns(cards))
 
 
-def show_reasons(console: Console, session: Session, question: ChoiceSet) -> None:
+def show_reasons(console: Console, session: Session, question: Question) -> None:
     """What each step of the plans asked about is for: one more call of the model."""
+    from pear.elicitation import Words
     from pear.planning.reasons import explain_plans
 
     planner = session.planner
+    words = Words(planner.problem)
     explained = explain_plans(planner.problem, planner.black_box, question.plans)
-    for letter, explanation in zip(LETTERS, explained, strict=False):
+    for letter, found in zip(LETTERS, explained, strict=False):
         lines = [
-            Text(f"{i}. {step.words}: {step.reason}")
-            for i, step in enumerate(explanation.plan.steps, 1)
+            Text(f"{i}. {step.words}: {words.reason(step, reason)}")
+            for i, (step, reason) in enumerate(zip(found.plan.steps, found.reasons, strict=True), 1)
         ]
         console.print(Panel(Group(*lines), title=f"Why the steps of plan {letter.upper()}"))
 
 
 def show_standing(console: Console, session: Session) -> None:
     """How sure we are by now, and how many questions are likely left."""
-    standing = session.standing()
-    if standing is not None:
-        left = standing.questions_left
+    found = session.so_far()
+    if found is not None:
+        left = found.questions_left
         console.print(
-            f"[dim]By now the best plan is right with probability {standing.confidence:.0%}; "
+            f"[dim]By now the best plan is right with probability {found.confidence:.0%}; "
             f"likely {left} more question{'s' if left != 1 else ''} at most.[/dim]"
         )
 
@@ -167,9 +173,9 @@ def plan_lines(plan: Plan) -> list[Text]:
     return [Text(f"{i}. {step.words}") for i, step in enumerate(plan.steps, 1)]
 
 
-def show_recommendation(console: Console, recommendation: Recommendation) -> None:
+def show_result(console: Console, result: Result) -> None:
     """The plan, the score along it, how sure we are, and what is proven."""
-    plan = recommendation.plan
+    plan = result.plan
     if not plan.success:
         console.print(Panel(Text(plan.certificate.words()), title="No plan"))
         return
@@ -189,7 +195,7 @@ def show_recommendation(console: Console, recommendation: Recommendation) -> Non
         Text(""),
         Text(f"Expected effort in all: {plan.cost:.1f}"),
         Text(
-            f"Within 5% of your best plan with probability {recommendation.confidence:.0%}, "
+            f"Within 5% of your best plan with probability {result.confidence:.0%}, "
             "by what you told us."
         ),
         Text(plan.certificate.words()),

@@ -71,7 +71,7 @@ def command(
 def _simulate(console: Console, session: Session, planner: ExactPlanner, seed: int) -> None:
     import numpy as np
 
-    from pear.cli.conversation import LETTERS, show_question, show_recommendation, with_reasons
+    from pear.cli.conversation import LETTERS, show_question, show_result, with_reasons
     from pear.elicitation.simulation import SimulatedPerson, question_of
 
     problem = planner.problem
@@ -80,17 +80,15 @@ def _simulate(console: Console, session: Session, planner: ExactPlanner, seed: i
     person = SimulatedPerson(weights, session.settings.response)
     console.print("Nobody is at the terminal, so a person is simulated.\n")
     while (question := session.ask()) is not None:
-        show_question(console, question)
+        show_question(console, session, question)
         choice = person.choose(question_of(session, question.plans), rng)
         console.print(f"The person picks plan {LETTERS[choice].upper()}.\n")
         session.answer(choice)
-    recommendation = with_reasons(session, session.recommend())
-    show_recommendation(console, recommendation)
+    result = with_reasons(session, session.result())
+    show_result(console, result)
     best = planner.plan(session.start, weights)
     cost = float(
-        problem.costs.sequence_cost(
-            session.start, problem.actions, recommendation.plan.moves, weights
-        )
+        problem.costs.sequence_cost(session.start, problem.actions, result.plan.moves, weights)
     )
     console.print(
         f"{session.n_answers} questions. By the simulated person's true preferences this plan "

@@ -1,6 +1,7 @@
 """What do we ask next?"""
 
-from pear.elicitation.choices import (
+from pear.elicitation.limits import Limit
+from pear.elicitation.questions import (
     exhaustive_choice_set,
     expected_gain,
     expected_utility,
@@ -9,15 +10,20 @@ from pear.elicitation.choices import (
 )
 from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
+from pear.elicitation.shown import Difference, Question, Result, Standing
 from pear.elicitation.simulation import SimulatedPerson, regret_table, simulate
-from pear.elicitation.turns import ChoiceSet, Recommendation
+from pear.elicitation.words import Words
 
 __all__ = [
-    "ChoiceSet",
-    "Recommendation",
+    "Difference",
+    "Limit",
+    "Question",
+    "Result",
     "Session",
     "Settings",
     "SimulatedPerson",
+    "Standing",
+    "Words",
     "exhaustive_choice_set",
     "expected_gain",
     "expected_utility",

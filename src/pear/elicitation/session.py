@@ -1,4 +1,4 @@
-"""The conversation: ask, answer, undo, recommend.
+"""The conversation: what is said goes in, questions and plans come out.
 
 A session *is* its seed, its settings, the fingerprints of problem and model, the person's
 record and the list of events. Posterior, pools and questions are derived from them, each
@@ -13,43 +13,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.elicitation.belief import View, rebuilt, start_posterior, view_of
-from pear.elicitation.differences import differences
-from pear.elicitation.settings import Settings, changed
-from pear.elicitation.stored import (
+from pear.elicitation.limits import Limit, as_limits
+from pear.elicitation.questions import (
+    View,
+    plans_under,
+    rebuilt,
+    shorter_plans,
+    start_posterior,
+    view_of,
+)
+from pear.elicitation.says import (
     FORMAT,
+    Accepted,
+    Allowed,
+    Answered,
+    Corrected,
+    Excluded,
+    LimitsSet,
+    Position,
+    Said,
+    Undone,
     check_person,
     check_seed,
-    check_stored,
+    fold,
     prior_fingerprint,
-)
-from pear.elicitation.turns import (
-    ChoiceSet,
-    Recommendation,
-    fewer_limits,
-    more_limits,
     read_choice,
+    read_said,
+    read_stored,
+    steps_done,
 )
-from pear.errors import ConversationError
-from pear.planning.planner import Planner
-from pear.preferences import (
-    GaussianMixturePrior,
-    Posterior,
-    Question,
-    answer_from_dict,
-    answer_to_dict,
-    default_prior,
-)
+from pear.elicitation.settings import Settings, changed
+from pear.elicitation.shown import Loosening, Question, Result, Standing, differences
+from pear.errors import ConversationError, FingerprintMismatch, InvalidInput, PearError
+from pear.planning.planner import Memory, Planner
+from pear.planning.reasons import explain
+from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
 from pear.problem import NO_LIMITS, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import Value
 
 Floats = NDArray[np.float64]
+
+MOST_PAIRS = 40
+"""Most pairs of limits that are tried where lifting no single one opens a plan."""
 
 
 class Session:
@@ -87,29 +99,31 @@ class Session:
         self.prior = prior or default_prior(planner.problem)
         self.settings = changed(settings or Settings(), changes)
         self.seed = check_seed(seed)
-        self.start: Floats = check_person(planner.problem, person)
         self.first_limits = limits
-        self._check_limits(limits)
-        self.events: tuple[dict[str, Any], ...] = ()
+        self._first = Position.first(check_person(planner.problem, person), limits)
+        planner.problem.actions.allowed(self._first.start[None], limits)
         planner.problem.costs.check_weights(self.prior.mean())
-        # Invariant: entry i is what i answers lead to, and the survey of the start by then.
-        self._beliefs: list[tuple[Posterior, Any]] = [
-            (start_posterior(self.prior, self.settings, self._rng(0)), None)
+        self.events: tuple[Said, ...] = ()
+        self.position = self._first
+        # Invariant: entry i is what i answers lead to, and the survey of a start by then.
+        self._beliefs: list[tuple[Posterior, Memory | None, bytes]] = [
+            (start_posterior(self.prior, self.settings, self._rng(0)), None, b"")
         ]
         self._views: dict[bytes, View] = {}
 
-    # What a person can say
+    # What a person says
 
-    def ask(self) -> ChoiceSet | None:
-        """The next question; the same one until it is answered. None: nothing worth asking."""
-        if self.finished or self.n_answers >= self.settings.max_questions:
-            return None
-        view = self._view()
-        if not self._worth_asking(view):
-            return None
-        plans = tuple(view.pool.plans[column] for column in view.chosen)
-        space = self.planner.problem.space
-        return ChoiceSet(self.n_answers + 1, plans, differences(plans, space), view.gain)
+    def say(self, said: Said) -> None:
+        """Take in one thing said; what cannot be said now is refused and changes nothing."""
+        said.check(self.planner.problem, self.position)
+        events = said.added_to(self.events)
+        position = fold(self.planner.problem, self._first, events)
+        if isinstance(said, Answered):
+            beliefs = [*self._beliefs[: self.n_answers + 1], self._belief_after(said)]
+        else:
+            beliefs = self._beliefs[: len(position.answers) + 1]
+        self.events, self.position, self._beliefs = events, position, beliefs
+        self._views.clear()
 
     def answer(self, choice: int | Literal["same", "none"]) -> None:
         """Take in the answer to the question asked: a plan's place from 0, ``same`` or ``none``."""
@@ -117,13 +131,8 @@ class Session:
         if question is None:
             raise ConversationError("no question is open; nothing was answered")
         answer = read_choice(choice, len(question.plans))
-        event = {
-            "kind": "answer",
-            "answer": answer_to_dict(answer),
-            "state": self.question_state.tolist(),
-            "plans": [list(plan.moves) for plan in question.plans],
-        }
-        self._append(event)
+        state = tuple(self.question_state.tolist())
+        self.say(Answered(answer, state, tuple(plan.moves for plan in question.plans)))
 
     def exclude(
         self,
@@ -133,12 +142,10 @@ class Session:
         value: tuple[str, Value] | None = None,
     ) -> None:
         """ "I can't do this": a hard limit from now on, never a preference."""
-        limits = more_limits(self.planner.problem, self.limits, feature, action, value)
-        if limits == self.limits:
-            raise ConversationError(
-                "nothing new was excluded; name a feature, an action or a value"
-            )
-        self.set_limits(limits)
+        limits = self._limits_named(feature, action, value)
+        if all(limit in self.position.limits for limit in limits):
+            limits = ()
+        self.say(Excluded(tuple(limit.checked(self.planner.problem) for limit in limits)))
 
     def allow(
         self,
@@ -148,22 +155,15 @@ class Session:
         value: tuple[str, Value] | None = None,
     ) -> None:
         """Lift a limit again."""
-        limits = fewer_limits(self.planner.problem, self.limits, feature, action, value)
-        if limits == self.limits:
-            raise ConversationError("there is no such limit to lift")
-        self.set_limits(limits)
+        self.say(Allowed(self._limits_named(feature, action, value)))
 
     def set_limits(self, limits: Limits) -> None:
         """Put these limits in place of the present ones."""
-        self._append({"kind": "limits", "limits": limits.to_dict()})
+        self.say(LimitsSet(limits))
 
     def undo(self) -> None:
         """Take back the last thing said."""
-        if not self.events:
-            raise ConversationError("there is nothing to take back")
-        self.events = self.events[:-1]
-        del self._beliefs[self.n_answers + 1 :]
-        self._views.clear()
+        self.say(Undone())
 
     def accept(self, choice: int | None = None) -> Plan:
         """ "This one is fine": end with a plan of the open question, or with the best so far."""
@@ -180,39 +180,57 @@ class Session:
             plan = question.plans[choice]
         if not plan.success:
             raise ConversationError("there is no plan to accept; lift a limit or end without one")
-        self._append({"kind": "accept", "moves": list(plan.moves)})
+        self.say(Accepted(plan.moves))
         return plan
+
+    def done(self, steps: int = 1) -> None:
+        """ "I have done the first steps of my plan"; the rest is planned from there."""
+        self.say(steps_done(self.accepted or self.recommend().plan, steps))
+
+    def correct(self, record: Mapping[str, Any]) -> None:
+        """ "My data are these"; what was said about preferences and limits is kept."""
+        self.say(Corrected(dict(record), planned=self.finished))
+
+    def _limits_named(
+        self, feature: str | None, action: str | None, value: tuple[str, Value] | None
+    ) -> tuple[Limit, ...]:
+        space, found = self.planner.problem.space, []
+        if feature is not None:
+            space.index(feature)
+            found.append(Limit("feature", feature))
+        if action is not None:
+            found.append(Limit("action", action=action))
+        if value is not None:
+            known = space[value[0]]
+            found.append(Limit("value", known.name, known.value(known.code(value[1]))))
+        return tuple(found)
 
     # What stands
 
     @property
+    def start(self) -> Floats:
+        """The person ``(d,)`` as they are now."""
+        return self.position.start
+
+    @property
     def limits(self) -> Limits:
         """The person's own limits at this point."""
-        for event in reversed(self.events):
-            if event["kind"] == "limits":
-                return Limits.from_dict(event["limits"])
-        return self.first_limits
+        position = self.position
+        return as_limits(position.limits, self.planner.problem, position.start, position.rest)
 
     @property
     def n_answers(self) -> int:
-        return sum(event["kind"] == "answer" for event in self.events)
+        return len(self.position.answers)
 
     @property
     def finished(self) -> bool:
         """Whether the person has accepted a plan."""
-        return any(event["kind"] == "accept" for event in self.events)
+        return self.position.accepted is not None
 
     @property
     def accepted(self) -> Plan | None:
         """The plan the person accepted; None while the conversation goes on."""
-        for event in self.events:
-            if event["kind"] == "accept":
-                best, moves = self.recommend().plan, tuple(event["moves"])
-                if not moves or best.moves == moves:
-                    return best
-                weights = self.posterior.mean()
-                return rebuilt(self.planner, self.start, moves, weights, self.limits)
-        return None
+        return None if self.position.accepted is None else self._chosen(self.recommend()).plan
 
     @property
     def question_state(self) -> Floats:
@@ -224,32 +242,128 @@ class Session:
         """What is believed about the person's weights."""
         return self._beliefs[self.n_answers][0]
 
+    def ask(self) -> Question | None:
+        """The next question; the same one until it is answered. None: nothing worth asking."""
+        if self.finished or self.n_answers >= self.settings.max_questions:
+            return None
+        view = self._view()
+        if not self._worth_asking(view):
+            return None
+        plans = tuple(view.pool.plans[column] for column in view.chosen)
+        left = self._questions_left(view.gain)
+        number = self.n_answers + 1
+        return Question(number, plans, differences(plans), view.gain, left, view.efforts)
+
     def best(self) -> Plan | None:
         """The plan of the pool with the least expected cost; None where no plan was found."""
         view = self._view(at_start=True)
         return view.pool.plans[view.best] if len(view.pool) else None
 
-    def standing(self) -> Recommendation | None:
+    def so_far(self) -> Result | None:
         """The best plan so far and how sure we are, without a new search; None without a plan."""
-        view = self._view(at_start=True)
         plan = self.best()
-        if plan is None:
-            return None
-        sure = view.confidence(plan, self.planner.problem)
-        return Recommendation(plan, sure, self._questions_left(view.gain), view.gain)
+        return None if plan is None else self._result(plan)
 
-    def recommend(self) -> Recommendation:
-        """The plan of least expected cost by what the person told us, with its certificate."""
+    def recommend(self, proof: Planner | None = None) -> Result:
+        """The plan of least expected cost by what the person told us, with its certificate.
+
+        Where the session's own planner proves nothing, one with a larger budget may: ``proof``.
+        """
         view = self._view(at_start=True)
         # Algorithm 1 ends with the plan for the mean weight, ours with that of least mean cost.
         weights = self.posterior.mean() if self.settings.pool == "mean" else view.draws
-        plan = self.planner.plan(
-            self.start, weights, limits=self.limits, rng=self._rng(self.n_answers, 4)
-        )
+        rng = self._rng(self.n_answers, 4)
+        plan = self.planner.plan(self.start, weights, limits=self.limits, rng=rng)
+        if proof is not None and plan.certificate.verdict not in ("optimal", "infeasible"):
+            longer = proof.plan(self.start, weights, limits=self.limits, rng=rng)
+            plan = longer if longer.success or not plan.success else plan
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
+        return self._result(plan)
+
+    def result(self, proof: Planner | None = None) -> Result:
+        """The plan accepted, else the recommended one, with its reasons, shorter alternatives,
+        and, where there is none, what stands in the way."""
+        found = self._chosen(self.recommend(proof))
+        plan, problem = found.plan, self.planner.problem
+        if not plan.success:
+            return replace(found, loosenings=self._loosenings())
+        if not plan.steps:
+            return found
+        weights = self.posterior.mean()
+        told = explain(problem, self.planner.black_box, plan, weights, self.limits)
+        draws = self._view(at_start=True).draws
+        shorter = shorter_plans(self.planner, self.start, draws, self.limits, plan)
+        return replace(
+            found,
+            reasons=told.reasons,
+            alternatives=tuple(replace(other, weights=()) for other in shorter),
+        )
+
+    def standing(self, proof: Planner | None = None) -> Standing:
+        """Where the conversation stands: everything a person sees of it."""
+        goal = self.planner.problem.goal
+        standing = Standing(
+            stage="favourable",
+            score=float(self.planner.black_box.score(self.start[None])[0]),
+            required=goal.bar(self.limits),
+            answered=self.n_answers,
+            limits=self.position.limits,
+            done=self.position.done,
+        )
+        if standing.favourable and not self.n_answers and not self.finished:
+            return standing
+        question = None if standing.favourable else self.ask()
+        if question is not None:
+            return replace(standing, stage="question", question=question)
+        found = self.result(proof)
+        refused = any(
+            answer.refused and found.plan.moves in answer.plans for answer in self.position.answers
+        )
+        return replace(
+            standing,
+            stage="plan" if found.plan.success else "no_plan",
+            result=found,
+            refused_before=refused and found.plan.success,
+        )
+
+    def _chosen(self, best: Result) -> Result:
+        """The result about the plan the person accepted, where that is not the best."""
+        moves = self.position.accepted
+        if not moves or moves == best.plan.moves:
+            return best
+        plan = rebuilt(self.planner, self.start, moves, self.posterior.mean(), self.limits)
+        return self._result(plan)
+
+    def _result(self, plan: Plan) -> Result:
+        view = self._view(at_start=True)
         sure = view.confidence(plan, self.planner.problem)
-        return Recommendation(plan, sure, self._questions_left(view.gain), view.gain)
+        return Result(plan, sure, self._questions_left(view.gain), view.gain)
+
+    def _loosenings(self) -> tuple[Loosening, ...]:
+        """Which limits, alone, else in pairs, else all, stand in the way, and what each opens."""
+        limits = self.position.limits
+        pairs = [(a, b) for i, a in enumerate(limits) for b in limits[i + 1 :]]
+        for groups in ([(one,) for one in limits], pairs[:MOST_PAIRS], [limits]):
+            rest = [
+                as_limits(
+                    [limit for limit in limits if limit not in group],
+                    self.planner.problem,
+                    self.start,
+                    self.position.rest,
+                )
+                for group in groups
+                if group
+            ]
+            plans = plans_under(self.planner, self.start, self.posterior.mean(), rest)
+            found = tuple(
+                Loosening(group, replace(plan, weights=()))
+                for group, plan in zip(groups, plans, strict=False)
+                if plan.success
+            )
+            if found:
+                return found
+        return ()
 
     def _worth_asking(self, view: View) -> bool:
         return len(view.chosen) >= 2 and view.gain >= max(self.settings.min_gain, 1e-9)
@@ -257,12 +371,14 @@ class Session:
     def _questions_left(self, gain: float) -> int:
         """Questions until the gain is below the threshold if each divides it by k."""
         most = self.settings.max_questions - self.n_answers
-        if self.finished or most <= 0 or gain < max(self.settings.min_gain, 1e-9):
+        if most <= 0 or gain < max(self.settings.min_gain, 1e-9):
             return 0
         if self.settings.min_gain == 0:
             return most
         rounds = np.log(gain / self.settings.min_gain) / np.log(self.settings.k)
         return int(min(most, 1 + np.ceil(rounds)))
+
+    # Stored and resumed
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the conversation is, as plain data."""
@@ -273,9 +389,9 @@ class Session:
             "problem_fingerprint": self.planner.problem.fingerprint,
             "model_fingerprint": self.planner.black_box.fingerprint,
             "prior_fingerprint": prior_fingerprint(self.prior),
-            "person": self.planner.problem.space.decode(self.start)[0],
+            "person": self.planner.problem.space.decode(self._first.start)[0],
             "limits": self.first_limits.to_dict(),
-            "events": [dict(event) for event in self.events],
+            "events": [event.to_dict() for event in self.events],
         }
 
     def to_json(self) -> str:
@@ -288,17 +404,22 @@ class Session:
     ) -> Session:
         """The conversation stored by :meth:`to_dict`, where it was left."""
         prior = prior or default_prior(planner.problem)
-        stored = check_stored(data, planner, prior)
-        session = cls(
-            planner,
-            stored.person,
-            prior,
-            settings=stored.settings,
-            seed=stored.seed,
-            limits=stored.limits,
-        )
-        for event in stored.events:
-            session._append(event)
+        if not isinstance(data, Mapping) or "events" not in data:
+            raise ConversationError("this is not a stored conversation: it has no 'events'")
+        for name, present in (
+            ("problem", planner.problem.fingerprint),
+            ("model", planner.black_box.fingerprint),
+            ("prior", prior_fingerprint(prior)),
+        ):
+            stored = data.get(f"{name}_fingerprint")
+            if stored != present:
+                raise FingerprintMismatch(
+                    f"the conversation was held with another {name} (fingerprint {stored}, "
+                    f"this one is {present}); start a new one"
+                )
+        session, events = cls._begun(data, planner, prior)
+        for event in events:
+            session.say(event)
         return session
 
     @classmethod
@@ -312,31 +433,55 @@ class Session:
             raise ConversationError(f"the stored conversation is not JSON: {error}") from None
         return cls.from_dict(data, planner, prior)
 
+    @classmethod
+    def carried_over(
+        cls, data: Any, planner: Planner, prior: GaussianMixturePrior | None = None
+    ) -> tuple[Session, tuple[dict[str, Any], ...]]:
+        """A conversation that was held with another problem, model or prior, and what is lost.
+
+        All that was said about this very problem keeps its meaning under another model. Under
+        another problem a plan's moves are other steps: answers and the plan accepted are lost,
+        and so is what names a feature, action or value that is gone. A person whose record no
+        longer fits cannot be carried over: ConversationError.
+        """
+        prior = prior or default_prior(planner.problem)
+        same = data.get("problem_fingerprint") == planner.problem.fingerprint
+        stated = list(data["events"])
+        kept = stated if same else [e for e in stated if e["kind"] not in ("answer", "accept")]
+        session, _ = cls._begun({**data, "events": []}, planner, prior)
+        lost = [event for event in stated if not any(event is one for one in kept)]
+        for event in kept:
+            try:
+                session.say(read_said(event, planner.problem))
+            except PearError:
+                lost.append(event)
+        return session, tuple(lost)
+
+    @classmethod
+    def _begun(
+        cls, data: Mapping[str, Any], planner: Planner, prior: GaussianMixturePrior
+    ) -> tuple[Session, tuple[Said, ...]]:
+        """A session about a stored person, and what they said, yet to be taken in."""
+        stored = read_stored(data, planner.problem)
+        try:
+            settings, seed = Settings.from_dict(data["settings"]), check_seed(data["seed"])
+            limits = Limits.from_dict(data["limits"])
+        except InvalidInput as error:
+            raise ConversationError(f"the stored conversation cannot be read: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConversationError(f"the stored conversation cannot be read: {error!r}") from None
+        session = cls(planner, stored.person, prior, settings=settings, seed=seed, limits=limits)
+        return session, stored.events
+
     # Derived
 
-    def _append(self, event: dict[str, Any]) -> None:
-        if self.finished:
-            raise ConversationError("the conversation has ended; undo first to go on")
-        if event["kind"] == "limits":
-            self._check_limits(Limits.from_dict(event["limits"]))
-        if event["kind"] == "answer":
-            number, survey = self.n_answers, self._beliefs[self.n_answers][1]
-            # A survey is of one state: what was asked elsewhere says nothing about the start.
-            if np.array_equal(event["state"], self.start, equal_nan=True):
-                survey = self._view(at_start=True).survey
-            answer = answer_from_dict(event["answer"])
-            posterior = self.posterior.update(self._question(event), answer, self._rng(number, 1))
-            self._beliefs[number + 1 :] = [(posterior, survey)]
-        self.events = (*self.events, event)
-        self._views.clear()
-
-    def _check_limits(self, limits: Limits) -> None:
-        self.planner.problem.actions.allowed(self.start[None], limits)
-
-    def _question(self, event: Mapping[str, Any]) -> Question:
-        problem, state = self.planner.problem, np.array(event["state"], float)
-        plans = [problem.costs.sequence_features(state, problem.actions, m) for m in event["plans"]]
-        return Question.from_plans(plans, problem.costs.floor)
+    def _belief_after(self, said: Answered) -> tuple[Posterior, Memory | None, bytes]:
+        posterior, survey, of = self._beliefs[self.n_answers]
+        # A survey is of one state: what was asked elsewhere says nothing about the start.
+        if np.array_equal(said.state, self.start, equal_nan=True):
+            survey, of = self._view(at_start=True).survey, self.start.tobytes()
+        question = said.question(self.planner.problem)
+        return posterior.update(question, said.answer, self._rng(self.n_answers, 1)), survey, of
 
     def _advanced(self) -> Floats:
         """The paper's state: after the first step of the last plan chosen.
@@ -344,16 +489,14 @@ class Session:
         It starts anew where that reaches the goal, and when the person's limits change: a
         step taken before might be one they rule out.
         """
-        actions = self.planner.problem.actions
-        for event in reversed(self.events):
-            if event["kind"] == "limits":
-                break
-            if event["kind"] == "answer" and event["answer"]["kind"] == "chosen":
-                first = event["plans"][event["answer"]["plan"]][0]
-                state = actions.apply(np.array([event["state"]], float), np.array([first]))[0]
-                reached = self.planner.black_box.favourable(state[None], self.limits)[0]
-                return self.start if reached else state
-        return self.start
+        last = self.position.chosen
+        if last is None:
+            return self.start
+        assert isinstance(last.answer, Chosen)
+        first = np.array([last.plans[last.answer.plan][0]])
+        state = self.planner.problem.actions.apply(np.array([last.state], float), first)[0]
+        reached = self.planner.black_box.favourable(state[None], self.limits)[0]
+        return self.start if reached else state
 
     def _view(self, at_start: bool = False) -> View:
         """The view at the start, or that of the next question: where the conversation has
@@ -364,28 +507,28 @@ class Session:
         return view if self._worth_asking(view) else self._view_from(self.start)
 
     def _view_from(self, state: Floats) -> View:
-        key, at_start = state.tobytes(), np.array_equal(state, self.start, equal_nan=True)
+        key = state.tobytes()
         if key not in self._views:
+            posterior, survey, of = self._beliefs[self.n_answers]
             self._views[key] = view_of(
                 self.planner,
                 state,
-                self.posterior,
+                posterior,
                 self.settings,
                 self.limits,
                 self._shown(state),
                 self._rng(self.n_answers, 2),
-                survey=self._beliefs[self.n_answers][1] if at_start else None,
+                survey=survey if of == key else None,
             )
         return self._views[key]
 
     def _shown(self, state: Floats) -> dict[tuple[int, ...], bool]:
         """Plans asked about in this state before, and whether they may be asked about again."""
         shown: dict[tuple[int, ...], bool] = {}
-        for event in self.events:
-            if event["kind"] == "answer" and np.array_equal(event["state"], state, equal_nan=True):
-                refused = event["answer"]["kind"] == "none_of_these"
-                for moves in event["plans"]:
-                    shown[tuple(moves)] = shown.get(tuple(moves), True) and not refused
+        for answer in self.position.answers:
+            if np.array_equal(answer.state, state, equal_nan=True):
+                for moves in answer.plans:
+                    shown[moves] = shown.get(moves, True) and not answer.refused
         return shown
 
     def _rng(self, *purpose: int) -> np.random.Generator:

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pear.elicitation.says import check_seed, costed_question
 from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
-from pear.elicitation.stored import check_seed
 from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.planning.planner import Planner
@@ -38,9 +38,8 @@ class SimulatedPerson:
 
 def question_of(session: Session, plans: Sequence[Plan]) -> Question:
     """The open question of a session as its cost features."""
-    problem, state = session.planner.problem, session.question_state
-    features = [problem.costs.sequence_features(state, problem.actions, p.moves) for p in plans]
-    return Question.from_plans(features, problem.costs.floor)
+    state = session.question_state
+    return costed_question(session.planner.problem, state, [plan.moves for plan in plans])
 
 
 def converse(

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.elicitation.session import Session
-from pear.elicitation.turns import ChoiceSet, Recommendation
+from pear.elicitation.shown import Question, Result
 from pear.errors import InvalidSetting
 from pear.planning.automaton import Automaton, AutomatonPlanner
+from pear.planning.planner import Planner
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Plan
 
@@ -30,7 +31,7 @@ class ExplainedSession(Session):
 
     planner: AutomatonPlanner
 
-    def ask(self) -> ChoiceSet | None:
+    def ask(self) -> Question | None:
         """The next question, every step with its reason; see :meth:`Session.ask`."""
         asked = super().ask()
         if asked is None:
@@ -44,9 +45,9 @@ class ExplainedSession(Session):
         plan = super().best()
         return None if plan is None else self._explained(plan, self.start, self._believed())
 
-    def recommend(self) -> Recommendation:
+    def recommend(self, proof: Planner | None = None) -> Result:
         """The recommendation, every step with its reason; see :meth:`Session.recommend`."""
-        found = super().recommend()
+        found = super().recommend(proof)
         return replace(found, plan=self._explained(found.plan, self.start, self._believed()))
 
     def _believed(self) -> Floats:

@@ -18,7 +18,7 @@ from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.planning.changes import change_costs
 from pear.planning.sequences import NO_MOVE, roll_out
-from pear.problem import Limits, Plan, Problem
+from pear.problem import Limits, Plan, Problem, walk
 from pear.problem.features import Value
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,8 @@ class Alternative:
     """The plan with one step replaced or left out.
 
     ``cost`` is that of the whole plan with it, ``score`` the model's at its end; ``score`` is
-    None and ``blocked`` the words of a later step when that step is then not allowed.
+    None and ``blocked`` the words of a later step when that step, ``blocks`` by its place from 0,
+    is then not allowed.
     """
 
     kind: Literal["another argument", "left out"]
@@ -39,6 +40,7 @@ class Alternative:
     score: float | None
     succeeds: bool
     blocked: str = ""
+    blocks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class StepReason:
 
     ``because`` is what the planner itself gave as its reason, if anything. ``bar`` is the
     score that must be exceeded. ``without`` is the plan without the step; ``cheaper`` the
-    nearest cheaper alternative other than that, None where there is none.
+    nearest cheaper alternative other than that, None where there is none. ``eases`` is the place
+    from 0 of a later step that costs less because of what is changed here.
     """
 
     step: int
@@ -55,6 +58,7 @@ class StepReason:
     bar: float
     without: Alternative
     cheaper: Alternative | None = None
+    eases: int | None = None
 
     @property
     def needed(self) -> bool:
@@ -211,13 +215,13 @@ def _explain_alike(
     for row, variant in enumerate(variants):
         plan = plans[variant.plan]
         left_out = variant.move == NO_MOVE
-        blocked = ""
+        blocked, blocks = "", None
         if not legal[row]:
             missing = (rows[row] != NO_MOVE) & ~rollout.taken[row]
             position = int(np.flatnonzero(missing)[0])
             if position == variant.step:
                 continue
-            blocked = plan.steps[position].words
+            blocked, blocks = plan.steps[position].words, position
         if not left_out and not costs[row] < plan_costs[variant.plan] - 1e-9:
             continue
         alternative = Alternative(
@@ -228,9 +232,14 @@ def _explain_alike(
             score=float(scores[row]) if legal[row] else None,
             succeeds=bool(legal[row] and scores[row] > bar),
             blocked=blocked,
+            blocks=blocks,
         )
         found.setdefault((variant.plan, variant.step), []).append(alternative)
-    return [_explanation(plan, number, found, bar) for number, plan in enumerate(plans)]
+    explained = [_explanation(plan, number, found, bar) for number, plan in enumerate(plans)]
+    return [
+        _with_easing(problem, one, starts[number], weights[number % len(weights)])
+        for number, one in enumerate(explained)
+    ]
 
 
 def nearest_cheaper(alternatives: Sequence[Alternative]) -> Alternative | None:
@@ -269,6 +278,27 @@ def _explanation(
         reasons.append(reason)
         steps.append(replace(step, reason=reason.words()))
     return Explanation(replace(plan, steps=tuple(steps)), tuple(reasons))
+
+
+def _with_easing(
+    problem: Problem, explanation: Explanation, start: Floats, weights: Floats
+) -> Explanation:
+    """The explanation, with the later steps that each step makes cheaper under ``(s, p)``."""
+    plan, reasons = explanation.plan, []
+    states = walk(start, problem.actions, plan.moves)
+    for position, reason in enumerate(explanation.reasons):
+        column = problem.space.index(plan.steps[position].feature)
+        eased = None
+        for later in range(position + 1, len(plan.moves)):
+            pair = np.repeat(states[later][None], 2, axis=0)
+            pair[1, column] = states[position, column]
+            moves = np.repeat(plan.moves[later], 2)
+            cost = problem.costs.costs(pair, problem.actions, moves, weights.mean(axis=0))
+            if cost[0] < cost[1] - 1e-6:
+                eased = later
+                break
+        reasons.append(replace(reason, eases=eased))
+    return replace(explanation, reasons=tuple(reasons))
 
 
 def _variants(problem: Problem, plans: Sequence[Plan]) -> list[_Variant]:

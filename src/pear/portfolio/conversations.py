@@ -15,15 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import InvalidData, PearError
-from pear.portfolio.stored import (
-    a_list,
-    a_mapping,
-    a_response,
-    all_limits,
-    an_answer,
-    person_name,
-)
+from pear.elicitation.limits import as_limits
+from pear.elicitation.says import Answered, Position, read_stored
+from pear.errors import ConversationError, InvalidData, PearError
 from pear.preferences import (
     Answer,
     Chosen,
@@ -32,8 +26,13 @@ from pear.preferences import (
     ParticlePosterior,
     Question,
     ResponseModel,
+    response_from_dict,
 )
 from pear.problem import NO_LIMITS, Limits, Problem
+from pear.problem.checks import is_missing, is_number, shown
+from pear.problem.people import name_of
+
+REMEDY = "store Session.to_json(), one per line"
 
 LAPSE = 0.01
 """Share of answers taken as slips when predictions are judged, so that one does not decide all."""
@@ -88,26 +87,75 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
 
 def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversation:
     """The conversation that ``Session.to_dict`` stored, refused where it cannot have been so."""
-    content = a_mapping(data, "a line")
+    content = _mapping(data, "a line")
     stored = content.get("problem_fingerprint", problem.fingerprint)
     if stored != problem.fingerprint:
         raise InvalidData(
             f"the conversation is about another problem (fingerprint {stored}, "
             f"this one is {problem.fingerprint})"
         )
-    events = [a_mapping(event, "an event") for event in a_list(content, "events")]
-    response = a_mapping(content.get("settings", {}), "'settings'").get("response")
-    person = a_mapping(content.get("person"), "'person'")
-    stated = person_name(content)
+    response = _mapping(content.get("settings", {}), "'settings'").get("response")
+    person = _mapping(content.get("person"), "'person'")
+    known = {name: person.get(name) for name in problem.space.names}
+    try:
+        said = read_stored({**_with_moves(content), "person": known}, problem)
+    except ConversationError as error:
+        raise InvalidData(f"{error}; {REMEDY}") from None
+    position = Position.first(problem.state(known), said.limits)
+    stated = [said.limits] if content.get("limits") is not None else []
+    for event in said.events:
+        before, position = position, event.effect(problem, position)
+        if position.limits != before.limits or position.rest != before.rest:
+            stated.append(as_limits(position.limits, problem, position.start, position.rest))
+    own = person_name(content)
     return Conversation(
-        id=stated or name,
-        named=bool(stated),
+        id=own or name,
+        named=bool(own),
         person=dict(person),
-        answered=tuple(an_answer(e, problem) for e in events if e.get("kind") == "answer"),
-        response=a_response(response) if response is not None else Logistic(),
-        finished=any(event.get("kind") == "accept" for event in events),
-        limits_stated=all_limits(content, events, person, problem),
+        answered=tuple(
+            (event.question(problem), event.answer)
+            for event in said.events
+            if isinstance(event, Answered)
+        ),
+        response=Logistic()
+        if response is None
+        else response_from_dict(_mapping(response, "'response'")),
+        finished=position.accepted is not None,
+        limits_stated=tuple(stated),
     )
+
+
+def _with_moves(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The conversation as older services exported it, whose plans accepted have no moves."""
+    events = content.get("events")
+    if not isinstance(events, list):
+        return content
+    bare = {"kind": "accept"}
+    return {**content, "events": [{**bare, "moves": []} if e == bare else e for e in events]}
+
+
+def person_name(content: Mapping[str, Any]) -> str:
+    """Whose conversation it is: ``id``, else ``reference``; empty where neither says.
+
+    >>> person_name({"id": 0}), person_name({"id": None, "reference": "A7"}), person_name({})
+    ('0', 'A7', '')
+    """
+    for key in ("id", "reference"):
+        value = content.get(key)
+        if not is_missing(value) and not isinstance(value, str) and not is_number(value):
+            raise InvalidData(f"'{key}' must be a text or a number (got {shown(value)})")
+        if name_of(value):
+            return name_of(value)
+    return ""
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidData(
+            f"this is not a stored conversation: {what} must be a JSON object "
+            f"(got {shown(value)}); {REMEDY}"
+        )
+    return value
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.elicitation import ChoiceSet, Recommendation, Session
+from pear.elicitation import Result, Session
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import ConversationError, PearError
 from pear.planning.exact import ExactPlanner
@@ -161,7 +160,7 @@ class Engine:
 
     def _columns(self, state: dict[str, Any], session: Session) -> dict[str, Any]:
         view = self._view(state, session)
-        answers = [event for event in session.events if event["kind"] == "answer"]
+        answers = [answer.to_dict() for answer in session.position.answers]
         return {
             "stage": view["stage"],
             "view": view,
@@ -188,10 +187,17 @@ class Engine:
         question = None if state["accepted"] else session.ask()
         if question is not None and not decision["favourable"]:
             plans = [
-                {**card(self.problem, plan), "apart": apart, "moves": list(plan.moves)}
-                for plan, apart in zip(question.plans, differences(question.plans), strict=True)
+                {
+                    **card(self.problem, plan),
+                    "effort": effort,
+                    "apart": apart,
+                    "moves": list(plan.moves),
+                }
+                for plan, apart, effort in zip(
+                    question.plans, differences(question.plans), question.efforts, strict=True
+                )
             ]
-            view |= {"stage": "question", "left": self._questions_left(question)}
+            view |= {"stage": "question", "left": question.questions_left}
             return {**view, "question": {"number": question.number, "plans": plans}}
         found = self._recommend(session)
         if found.plan.success:
@@ -202,13 +208,7 @@ class Engine:
             return {**view, "stage": "plan", "result": self._result(session, found)}
         return {**view, "stage": "no_plan", "no_plan": self._no_plan(state, session, found.plan)}
 
-    def _questions_left(self, question: ChoiceSet) -> int:
-        """Questions until none is worth asking, if each divides what it is worth by k."""
-        least, k = max(self.settings.min_gain, 1e-9), self.settings.k
-        rounds = 1 + math.ceil(math.log(max(question.gain / least, 1.0), k))
-        return min(rounds, self.settings.max_questions - question.number + 1)
-
-    def _recommend(self, session: Session) -> Recommendation:
+    def _recommend(self, session: Session) -> Result:
         """The best plan with its proof; the long search only where the short one proved nothing."""
         found = session.recommend()
         if found.plan.certificate.verdict in ("optimal", "infeasible"):
@@ -336,12 +336,7 @@ def _planned(plan: Plan) -> list[tuple[str, Any]]:
 
 def _was_refused(session: Session, plan: Plan) -> bool:
     """Whether the person said "none of these" of a question that held this very plan."""
-    return any(
-        event["kind"] == "answer"
-        and event["answer"]["kind"] == "none_of_these"
-        and list(plan.moves) in [list(moves) for moves in event["plans"]]
-        for event in session.events
-    )
+    return any(answer.refused and plan.moves in answer.plans for answer in session.position.answers)
 
 
 def _outcome(view: Mapping[str, Any], questions: int) -> dict[str, Any]:

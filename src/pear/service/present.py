@@ -140,7 +140,7 @@ class Presenter:
     def confidence(self, probability: float | None, *, more: bool = False) -> str:
         """How sure we are, in words and a rounded share."""
         if probability is None:
-            return self.texts("confidence.unknown")
+            return ""
         level = "high" if probability >= 0.9 else "fair" if probability >= 0.6 else "low"
         words = self.texts(f"confidence.{level}", tenths=min(9, round(10 * probability)))
         return f"{words} {self.texts('confidence.more')}" if more else words

@@ -1,0 +1,349 @@
+"""What do we ask next? The pool of plans, the choice set, and what asking is worth.
+
+Costs of a pool of m plans under n weighted samples stand in one matrix ``(n, m)``; a choice
+set is k of its columns.
+
+References: paper, eqn. eu, eqn. eus, algorithm 2; Viappiani and Boutilier (2010) for the
+guarantee of the greedy choice, which holds for ``f(O) = E[B - min C]`` with B at least
+every cost and f of nothing 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pear.elicitation.settings import Settings
+from pear.errors import InvalidSetting
+from pear.planning.planner import Memory, Planner, plan_from_moves
+from pear.preferences import (
+    GaussianMixturePrior,
+    Noiseless,
+    ParticlePosterior,
+    Posterior,
+    ResponseModel,
+)
+from pear.problem import Certificate, Limits, Plan, Problem, costs_under
+
+Floats = NDArray[np.float64]
+
+WITHIN = 1.05
+"""A plan within 5% of the best counts as right."""
+
+JUDGES = 2_000
+"""Most samples a pool is judged by."""
+
+
+# The choice set
+
+
+def expected_utility(costs: Floats, weights: Floats) -> Floats:
+    """Minus the expected cost of each plan, shape ``(m,)`` (paper, eqn. eu).
+
+    >>> expected_utility(np.array([[2.0, 4.0], [6.0, 0.0]]), np.array([0.5, 0.5]))
+    array([-4., -2.])
+    """
+    return -np.asarray(weights @ costs)
+
+
+def expected_utility_of_selection(
+    costs: Floats, weights: Floats, response: ResponseModel | None = None
+) -> float:
+    """Expected utility of what a person picks from all the plans given (paper, eqn. eus).
+
+    The default response model is the noiseless one: minus the expected cost of the cheapest.
+
+    >>> expected_utility_of_selection(np.array([[2.0, 4.0], [6.0, 0.0]]), np.array([0.5, 0.5]))
+    -1.0
+    """
+    if response is None or isinstance(response, Noiseless):
+        return float(-(weights @ costs.min(axis=1)))
+    chosen = np.exp(response.log_probabilities(costs))
+    return float(-(weights @ (chosen * costs).sum(axis=1)))
+
+
+def greedy_choice_set(
+    costs: Floats,
+    weights: Floats,
+    k: int,
+    included: tuple[int, ...] = (),
+    among: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Columns of a choice set of at most k plans by greedy maximisation of EUS, noiseless.
+
+    ``included`` columns are in it already; the others come from ``among``, or from all.
+    Plans that add nothing are still added, so that a question has k plans where the pool
+    has; ties go to the plan that comes first in the pool.
+    """
+    if k < 1:
+        raise InvalidSetting(f"'k' must be at least 1 (got {k!r})")
+    chosen = list(included)
+    best = costs[:, chosen].min(axis=1) if chosen else np.full(len(costs), np.inf)
+    allowed = np.ones(costs.shape[1], dtype=bool)
+    if among is not None:
+        allowed[:] = False
+        allowed[list(among)] = True
+    allowed[chosen] = False
+    while len(chosen) < k and allowed.any():
+        expected = np.where(allowed, weights @ np.minimum(best[:, None], costs), np.inf)
+        column = int(np.argmin(np.round(expected, 9)))
+        chosen.append(column)
+        allowed[column] = False
+        best = np.minimum(best, costs[:, column])
+    return tuple(chosen)
+
+
+def exhaustive_choice_set(
+    costs: Floats, weights: Floats, k: int, response: ResponseModel | None = None
+) -> tuple[int, ...]:
+    """The best choice set of k plans by trying all: a reference for small pools."""
+    size = min(k, costs.shape[1])
+    if comb(costs.shape[1], size) > 200_000:
+        raise InvalidSetting(
+            f"{comb(costs.shape[1], size):,} choice sets are too many to try; use greedy_choice_set"
+        )
+    sets: list[tuple[int, ...]] = list(combinations(range(costs.shape[1]), size))
+    values = [expected_utility_of_selection(costs[:, s], weights, response) for s in sets]
+    return sets[int(np.argmax(np.round(values, 9)))]
+
+
+def expected_gain(costs: Floats, weights: Floats, chosen: tuple[int, ...]) -> float:
+    """What asking is worth, in cost units: how much cheaper the plan gets in expectation.
+
+    The expected cost of the best single plan of the pool less that of the cheapest plan
+    of the choice set: the quantity the choice set was chosen by.
+    """
+    if not costs.shape[1] or not chosen:
+        return 0.0
+    single = float((weights @ costs).min())
+    return max(0.0, single - float(weights @ costs[:, list(chosen)].min(axis=1)))
+
+
+# The pool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Distinct successful plans from one state.
+
+    ``features`` are the cost features of each plan's steps, ``(length, p)`` each.
+    """
+
+    plans: tuple[Plan, ...]
+    features: tuple[Floats, ...]
+    floor: float | None
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def costs(self, samples: Floats) -> Floats:
+        """Costs of all plans under samples ``(n, p)``, shape ``(n, m)``."""
+        if not self.plans:
+            return np.zeros((len(samples), 0))
+        linear = np.concatenate(self.features) @ samples.T
+        if self.floor is not None:
+            np.maximum(linear, self.floor, out=linear)
+        starts = np.cumsum([0, *(len(features) for features in self.features[:-1])])
+        return np.add.reduceat(linear, starts, axis=0).T
+
+
+def make_pool(problem: Problem, state: Floats, plans: Iterable[Plan]) -> Pool:
+    """A pool of the successful plans with steps; of equal plans the first is kept."""
+    distinct: dict[tuple[int, ...], Plan] = {}
+    for plan in plans:
+        if plan.success and plan.moves:
+            distinct.setdefault(plan.moves, plan)
+    kept = tuple(distinct.values())
+    return Pool(kept, tuple(step_features(problem, state, p) for p in kept), problem.costs.floor)
+
+
+def step_features(problem: Problem, state: Floats, plan: Plan) -> Floats:
+    """Cost features of a plan's steps, ``(length, p)``."""
+    return problem.costs.sequence_features(state, problem.actions, plan.moves)
+
+
+# What is believed at one point, and the best question that follows
+
+
+@dataclass(frozen=True)
+class View:
+    """A pool, the plan of least expected cost in it, and the next question.
+
+    ``draws`` ``(n, p)`` are the posterior samples planned for, ``expected`` ``(m,)`` what each
+    plan of the pool costs by what is believed; ``chosen`` are the columns of the question,
+    ``gain`` its worth.
+    """
+
+    state: Floats
+    pool: Pool
+    draws: Floats
+    expected: Floats
+    best: int
+    chosen: tuple[int, ...]
+    gain: float
+    survey: Memory | None = None
+
+    @property
+    def efforts(self) -> tuple[float, ...]:
+        """What each plan of the question is expected to cost, relative to the best plan."""
+        least = float(self.expected[self.best])
+        return tuple(float(self.expected[i]) / least if least > 0 else 1.0 for i in self.chosen)
+
+    def confidence(self, plan: Plan, problem: Problem) -> float:
+        """Probability that the plan is within 5% of the best plan known.
+
+        By the draws, of which half a one counts for and against: that all of a few draws
+        agree is no certainty. 0 for a plan whose cost is not known step by step, 1 where
+        nothing needs to change.
+        """
+        if plan.success and not plan.steps:
+            return 1.0
+        if not plan.success or not plan.moves or not len(self.pool):
+            return 0.0
+        costs = costs_under(step_features(problem, self.state, plan), self.draws, self.pool.floor)
+        best = np.minimum(self.pool.costs(self.draws).min(axis=1), costs)
+        within = costs <= best + np.maximum((WITHIN - 1) * np.abs(best), 1e-9)
+        return float((within.sum() + 0.5) / (len(within) + 1))
+
+
+def start_posterior(
+    prior: GaussianMixturePrior, settings: Settings, rng: np.random.Generator
+) -> Posterior:
+    """The posterior before the first answer."""
+    if settings.posterior == "slices":
+        from pear.preferences import EnsembleSlicePosterior
+
+        return EnsembleSlicePosterior.start(
+            prior, settings.response, rng, estimate=settings.estimate
+        )
+    return ParticlePosterior.start(prior, settings.response, rng, n_particles=settings.n_particles)
+
+
+def view_of(
+    planner: Planner,
+    state: Floats,
+    posterior: Posterior,
+    settings: Settings,
+    limits: Limits,
+    shown: dict[tuple[int, ...], bool],
+    rng: np.random.Generator,
+    survey: Memory | None = None,
+) -> View:
+    """Pool and question for a state, given what is believed and surveyed."""
+    draws = posterior.draw(settings.draws, rng)
+    samples, weights = posterior.samples, posterior.weights
+    if len(samples) > JUDGES:
+        samples = posterior.draw(JUDGES, rng)
+        weights = np.full(JUDGES, 1.0 / JUDGES)
+    mean = posterior.mean()
+    rounds, survey = candidate_plans(planner, state, draws, mean, settings, limits, rng, survey)
+    plans = [plan for offered in rounds for plan in offered]
+    known = {plan.moves for plan in plans}
+    plans += [
+        rebuilt(planner, state, moves, mean, limits)
+        for moves in shown
+        if moves not in known and _legal(planner.problem, state, moves, limits)
+    ]
+    pool = make_pool(planner.problem, state, plans)
+    costs = pool.costs(samples)
+    if not len(pool):
+        return View(state, pool, draws, np.zeros(0), -1, (), 0.0, survey)
+    expected = weights @ costs
+    best = int(np.argmin(np.round(expected, 9)))
+    askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
+    chosen: tuple[int, ...] = ()
+    for offered in rounds if settings.pool == "mean" else ():
+        moves = {plan.moves for plan in offered}
+        among = [i for i in askable if pool.plans[i].moves in moves]
+        size = min(len(chosen) + 1, settings.k)
+        chosen = greedy_choice_set(costs, weights, size, chosen, among)
+    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
+    gain = expected_gain(costs, weights, chosen)
+    return View(state, pool, draws, expected, best, chosen, gain, survey)
+
+
+def candidate_plans(
+    planner: Planner,
+    state: Floats,
+    draws: Floats,
+    mean: Floats,
+    settings: Settings,
+    limits: Limits,
+    rng: np.random.Generator,
+    survey: Memory | None = None,
+) -> tuple[list[list[Plan]], Memory | None]:
+    """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
+
+    After the first question the planner goes on from its memory with ``pool_rows``; the best
+    plan known for the mean weights is always among the plans.
+    With the mean, candidates are generated anew for each of the k places, which is filled
+    from its own (algorithm 2); a planner without randomness then offers few, and the optima
+    of the draws come last and fill up.
+    """
+    if settings.pool == "samples":
+        planned = np.vstack([mean, draws])
+        most = settings.first_rows if survey is None else settings.pool_rows
+        found = planner.candidates(
+            state, planned, len(planned), limits, rng, memory=survey, max_rows=most
+        )
+        return [list(found.plans)], found.memory
+
+    def generated(samples: Floats) -> list[Plan]:
+        return list(planner.candidates(state, samples, len(draws), limits, rng).plans)
+
+    rounds = [generated(mean[None]) for _ in range(settings.k)]
+    if len({plan.moves for plans in rounds for plan in plans}) < settings.k:
+        rounds.append(generated(draws))
+    return rounds, None
+
+
+def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limits) -> bool:
+    if limits.max_steps is not None and len(moves) > limits.max_steps:
+        return False
+    at = state[None]
+    for move in moves:
+        if not problem.actions.allowed(at, limits)[0, move]:
+            return False
+        at = problem.actions.apply(at, np.array([move]))
+    return True
+
+
+def rebuilt(
+    planner: Planner, state: Floats, moves: tuple[int, ...], weights: Floats, limits: Limits
+) -> Plan:
+    """The plan of moves shown earlier, priced by these weights."""
+    certificate = Certificate("heuristic")
+    return plan_from_moves(
+        planner, state, moves, weights, certificate, limits=limits, method="shown before"
+    )
+
+
+# Plans beside the best one
+
+
+def shorter_plans(
+    planner: Planner, state: Floats, weights: Floats, limits: Limits, best: Plan
+) -> tuple[Plan, ...]:
+    """The easiest plans with fewer steps than the best, each number of steps once."""
+    by_length = getattr(planner, "plans_by_length", None)
+    if by_length is None or best.length < 2:
+        return ()
+    found: dict[int, Plan] = {}
+    for plan in by_length(state, weights, limits):
+        if plan.success and plan.length < best.length:
+            found.setdefault(plan.length, plan)
+    return tuple(found.values())
+
+
+def plans_under(
+    planner: Planner, state: Floats, weights: Floats, limits: Sequence[Limits]
+) -> list[Plan]:
+    """The cheapest plan from one state under each of several sets of limits."""
+    if not limits:
+        return []
+    return planner.plan_many(np.repeat(state[None], len(limits), axis=0), weights, limits)
