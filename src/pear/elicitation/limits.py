@@ -84,8 +84,9 @@ class Limit:
         bound = float(self.value)  # type: ignore[arg-type]
         for code in np.unique(results).tolist():
             further = code >= bound if self.direction == "up" else code <= bound
-            if further and is_possible(feature, code):
-                limits = limits.without_value(feature.name, feature.value(code))
+            value = feature.value(code)
+            if further and value is not None and is_possible(feature, code):
+                limits = limits.without_value(feature.name, value)
         return limits
 
     def to_dict(self) -> dict[str, Any]:

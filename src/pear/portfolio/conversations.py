@@ -95,6 +95,8 @@ def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversati
             f"this one is {problem.fingerprint})"
         )
     response = _mapping(content.get("settings", {}), "'settings'").get("response")
+    if "events" not in content:
+        raise InvalidData(f"this is not a stored conversation: it has no 'events'; {REMEDY}")
     person = _mapping(content.get("person"), "'person'")
     known = {name: person.get(name) for name in problem.space.names}
     try:
