@@ -11,6 +11,7 @@ from pear.problem import (
     Action,
     ActionSpace,
     Archetype,
+    Asked,
     CostGraph,
     Feature,
     FeatureSpace,
@@ -48,7 +49,7 @@ def mixed_space():
             Feature("debt", "integer", 0, 100, (0, 100), missing_counts_as=0),
             Feature("school", "categorical", categories=("none", "school", "degree"), ordered=True),
             Feature("job", "categorical", categories=("clerk", "manager", 'the "boss"')),
-            Feature("owner", "boolean", label="owning your home"),
+            Feature("owner", "boolean", label="owning your home", used=False),
         )
     )
 
@@ -111,6 +112,7 @@ def mixed_problem():
         ),
         model="models/net.onnx",
         prior="prior.json",
+        asked=Asked("income", "debt", 0.05),
         words={
             "de": Words(
                 labels={"income": "Einkommen"},

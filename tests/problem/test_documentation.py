@@ -20,6 +20,7 @@ HEADINGS = {
     "archetypes": "archetypes",
     "model": "model",
     "prior": "prior",
+    "asked": "asked",
     "words.LANGUAGE": "words",
 }
 

@@ -83,6 +83,7 @@ def test_every_key_of_the_format_is_used_by_the_round_trip_above():
         "archetypes": {*data["archetypes"][0]},
         "model": {*data["model"]},
         "prior": {*data["prior"]},
+        "asked": {*data["asked"]},
         "words.LANGUAGE": {*data["words"]["de"]},
     }
     unused = {f"{table}.{key}" for table, keys in ALL_KEYS.items() for key in keys} - {

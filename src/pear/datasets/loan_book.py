@@ -229,6 +229,7 @@ def loan_book_classifier(problem: Problem | None = None, seed: int = 0) -> Black
         problem.space,
         problem.goal,
         name="loan book network",
+        uses=tuple(name for name in problem.space.names if name not in UNSEEN),
     )
 
 

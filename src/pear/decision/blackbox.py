@@ -33,7 +33,8 @@ class BlackBox:
 
     ``function`` gets states ``(n, d)`` and returns the probability of the favourable
     decision ``(n,)``, or probabilities per class ``(n, classes)`` with ``classes`` naming
-    the columns. ``rows`` counts the rows asked so far.
+    the columns. ``rows`` counts the rows asked so far. ``uses`` are the features that the model
+    looks at, where it is known; empty where not.
 
     >>> from pear.problem import Feature
     >>> space = FeatureSpace((Feature("income"),))
@@ -50,6 +51,7 @@ class BlackBox:
     fingerprint: str = ""
     max_batch: int = 65_536
     rows: int = 0
+    uses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._lock = Lock()

@@ -11,7 +11,7 @@ every cost and f of nothing 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 
@@ -28,7 +28,7 @@ from pear.preferences import (
     Posterior,
     ResponseModel,
 )
-from pear.problem import Certificate, Limits, Plan, Problem, costs_under
+from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
 
 Floats = NDArray[np.float64]
 
@@ -249,7 +249,7 @@ def view_of(
         for moves in shown
         if moves not in known and _legal(planner.problem, state, moves, limits)
     ]
-    pool = make_pool(planner.problem, state, plans)
+    pool = make_pool(planner.problem, state, (urgent_first(planner, state, p) for p in plans))
     costs = pool.costs(samples)
     if not len(pool):
         return View(state, pool, draws, np.zeros(0), -1, (), 0.0, survey)
@@ -321,6 +321,38 @@ def rebuilt(
     return plan_from_moves(
         planner, state, moves, weights, certificate, limits=limits, method="shown before"
     )
+
+
+def urgent_first(planner: Planner, state: Floats, plan: Plan) -> Plan:
+    """The plan with steps of higher priority earlier, wherever that costs nothing.
+
+    Two neighbours change places where neither changes what the other costs or needs: no edge
+    leads from one feature to the other, and neither action requires the other's feature.
+    """
+    problem, moves = planner.problem, list(plan.moves)
+    actions = [problem.actions.actions[problem.actions.action_of[move]] for move in moves]
+    if len({action.priority for action in actions}) < 2:
+        return plan
+    for end in range(len(moves) - 1, 0, -1):
+        for i in range(end):
+            first, second = actions[i], actions[i + 1]
+            if second.priority > first.priority and _independent(problem, first, second):
+                actions[i], actions[i + 1] = second, first
+                moves[i], moves[i + 1] = moves[i + 1], moves[i]
+    if tuple(moves) == plan.moves:
+        return plan
+    weights = np.array(plan.weights) if plan.weights else planner.problem.weight_ranges.mean(axis=1)
+    again = plan_from_moves(
+        planner, state, moves, weights, plan.certificate, limits=plan.limits, method=plan.method
+    )
+    return replace(again, weights=plan.weights)
+
+
+def _independent(problem: Problem, first: Action, second: Action) -> bool:
+    pair = (first.feature, second.feature)
+    needs = [r.feature for action in (first, second) for r in action.requires]
+    linked = pair in problem.costs.edges or pair[::-1] in problem.costs.edges
+    return pair[0] != pair[1] and not linked and not set(pair) & set(needs)
 
 
 # Plans beside the best one

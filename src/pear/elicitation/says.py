@@ -44,12 +44,19 @@ knew the events ``answer``, ``limits`` and ``accept`` only, and is read as it is
 
 @dataclass(frozen=True)
 class DoneStep:
-    """A step of a plan that the person says is done; ``before`` is None for a missing value."""
+    """A step of a plan that the person says is done; ``before`` is None for a missing value.
+
+    ``action`` and ``argument`` say it in any language, ``score_after`` is what it led to; both
+    are unknown for steps stored by earlier versions.
+    """
 
     feature: str
     before: Value | None
     after: Value
     words: str = ""
+    action: str = ""
+    argument: Value | None = None
+    score_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -419,7 +426,12 @@ def steps_done(plan: Plan, count: int) -> Done:
             f"the plan has {len(plan.steps)} steps; 'steps' must be between 1 and that number "
             f"(got {count})"
         )
-    return Done(tuple(DoneStep(s.feature, s.before, s.after, s.words) for s in plan.steps[:count]))
+    return Done(
+        tuple(
+            DoneStep(s.feature, s.before, s.after, s.words, s.action, s.argument, s.score_after)
+            for s in plan.steps[:count]
+        )
+    )
 
 
 def costed_question(

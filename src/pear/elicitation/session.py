@@ -26,6 +26,7 @@ from pear.elicitation.questions import (
     rebuilt,
     shorter_plans,
     start_posterior,
+    urgent_first,
     view_of,
 )
 from pear.elicitation.says import (
@@ -54,7 +55,7 @@ from pear.errors import ConversationError, FingerprintMismatch, InvalidInput, Pe
 from pear.planning.planner import Memory, Planner
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
-from pear.problem import NO_LIMITS, Limits, Plan
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import Value
 
@@ -169,7 +170,7 @@ class Session:
         """ "This one is fine": end with a plan of the open question, or with the best so far."""
         question = self.ask() if choice is not None else None
         if choice is None:
-            plan = self.recommend().plan
+            plan = self._settled().plan
         elif question is None or not is_whole(choice) or not 0 <= choice < len(question.plans):
             raise ConversationError(f"there is no plan {choice!r} in an open question to accept")
         elif not np.array_equal(self.question_state, self.start, equal_nan=True):
@@ -185,7 +186,7 @@ class Session:
 
     def done(self, steps: int = 1) -> None:
         """ "I have done the first steps of my plan"; the rest is planned from there."""
-        self.say(steps_done(self.accepted or self.recommend().plan, steps))
+        self.say(steps_done(self._settled().plan, steps))
 
     def correct(self, record: Mapping[str, Any]) -> None:
         """ "My data are these"; what was said about preferences and limits is kept."""
@@ -230,7 +231,7 @@ class Session:
     @property
     def accepted(self) -> Plan | None:
         """The plan the person accepted; None while the conversation goes on."""
-        return None if self.position.accepted is None else self._chosen(self.recommend()).plan
+        return self._settled().plan if self.finished else None
 
     @property
     def question_state(self) -> Floats:
@@ -279,12 +280,16 @@ class Session:
             plan = longer if longer.success or not plan.success else plan
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
-        return self._result(plan)
+        return self._result(urgent_first(self.planner, self.start, plan))
 
     def result(self, proof: Planner | None = None) -> Result:
         """The plan accepted, else the recommended one, with its reasons, shorter alternatives,
-        and, where there is none, what stands in the way."""
-        found = self._chosen(self.recommend(proof))
+        and, where there is none, what stands in the way.
+
+        A plan that the person said "none of these" to is not recommended again: the best other
+        one known takes its place, and where there is no other, there is none.
+        """
+        found = self._settled(proof)
         plan, problem = found.plan, self.planner.problem
         if not plan.success:
             return replace(found, loosenings=self._loosenings())
@@ -302,7 +307,7 @@ class Session:
 
     def standing(self, proof: Planner | None = None) -> Standing:
         """Where the conversation stands: everything a person sees of it."""
-        goal = self.planner.problem.goal
+        goal, position = self.planner.problem.goal, self.position
         standing = Standing(
             stage="favourable",
             score=float(self.planner.black_box.score(self.start[None])[0]),
@@ -317,15 +322,36 @@ class Session:
         if question is not None:
             return replace(standing, stage="question", question=question)
         found = self.result(proof)
-        refused = any(
-            answer.refused and found.plan.moves in answer.plans for answer in self.position.answers
-        )
+        refused = not found.plan.success and any(answer.refused for answer in position.answers)
         return replace(
             standing,
             stage="plan" if found.plan.success else "no_plan",
             result=found,
-            refused_before=refused and found.plan.success,
+            refused_before=refused and found.plan.certificate.verdict == "unknown",
         )
+
+    def _settled(self, proof: Planner | None = None) -> Result:
+        """The result about the plan accepted, else about the best one that was never refused."""
+        return self._not_refused(self._chosen(self.recommend(proof)))
+
+    def _not_refused(self, best: Result) -> Result:
+        """The result, or the best one about a plan that was never refused."""
+        if not best.plan.success or not best.plan.steps or self.position.accepted:
+            return best
+        shown, view = self._shown(self.start), self._view(at_start=True)
+        if shown.get(best.plan.moves, True):
+            return best
+        open_plans = [
+            (view.expected[i], i)
+            for i, plan in enumerate(view.pool.plans)
+            if shown.get(plan.moves, True)
+        ]
+        weights = self.posterior.mean()
+        if open_plans:
+            moves = view.pool.plans[min(open_plans)[1]].moves
+            return self._result(rebuilt(self.planner, self.start, moves, weights, self.limits))
+        none = rebuilt(self.planner, self.start, (), weights, self.limits)
+        return self._result(none.with_certificate(Certificate("unknown")))
 
     def _chosen(self, best: Result) -> Result:
         """The result about the plan the person accepted, where that is not the best."""

@@ -106,7 +106,7 @@ class Standing:
     """Where a conversation stands: an open question, a plan, why there is none, or no need of one.
 
     ``score`` is the model's for the person as they are now, ``required`` what it must exceed.
-    ``refused_before`` says that they said "none of these" to the very plan of the result.
+    ``refused_before`` says that there are plans, and that they said "none of these" to each.
     """
 
     stage: Stage

@@ -5,19 +5,21 @@ from pear.problem.costs import CostGraph, as_samples, costs_under, walk
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
-from pear.problem.problem import Archetype, Goal, Problem
+from pear.problem.problem import Archetype, Asked, Goal, Offer, Problem
 
 __all__ = [
     "NO_LIMITS",
     "Action",
     "ActionSpace",
     "Archetype",
+    "Asked",
     "Certificate",
     "CostGraph",
     "Feature",
     "FeatureSpace",
     "Goal",
     "Limits",
+    "Offer",
     "Plan",
     "Problem",
     "Requirement",

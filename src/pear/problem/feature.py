@@ -36,8 +36,9 @@ class Feature:
     ``lower`` and ``upper`` are hard bounds of the value; ``scale`` is the range that costs
     see as [0, 1] (None: costs see the raw value). ``levels`` gives ordered categories their
     place in [0, 1]. ``missing_counts_as`` allows a missing value and says what costs see for
-    it; the model is given the missing value itself. None refuses a missing value. ``language``
-    and ``category_words`` (category, what people call it) are how values are said.
+    it; the model is given the missing value itself. None refuses a missing value. ``used`` is
+    False for what is on file but not looked at by the model. ``language`` and ``category_words``
+    (category, what people call it) are how values are said.
 
     >>> Feature("job", "categorical", categories=("none", "part", "full"), ordered=True).levels
     (0.0, 0.5, 1.0)
@@ -58,6 +59,7 @@ class Feature:
     immutable: bool = False
     protected: bool = False
     missing_counts_as: Value | None = None
+    used: bool = True
     language: str = "en"
     category_words: tuple[tuple[str, str], ...] = ()
 
@@ -75,7 +77,7 @@ class Feature:
         for key in ("unit", "label"):
             if not isinstance(getattr(self, key), str):
                 raise self._refusal(key, f"must be a text (got {shown(getattr(self, key))})")
-        for key in ("ordered", "immutable", "protected"):
+        for key in ("ordered", "immutable", "protected", "used"):
             if not isinstance(getattr(self, key), bool):
                 raise self._refusal(key, f"must be true or false (got {shown(getattr(self, key))})")
         self._store_lists()

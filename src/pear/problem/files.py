@@ -21,7 +21,7 @@ from pear.problem.actions import FACTS, Action, ActionSpace, Requirement, check_
 from pear.problem.checks import is_finite, shown
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
-from pear.problem.problem import Archetype, Goal, Problem
+from pear.problem.problem import Archetype, Asked, Goal, Problem
 from pear.problem.toml_text import toml_path, toml_table
 from pear.problem.words import Words
 from pear.writing import write_text
@@ -118,6 +118,10 @@ def problem_from_toml(text: str) -> Problem:
         language: Words(**schema.checked_table(content, schema.WORD_KEYS, "words", language))
         for language, content in data.get("words", {}).items()
     }
+    asked = None
+    if "asked" in data:
+        with _located("asked"):
+            asked = Asked(**schema.checked_table(data["asked"], schema.ASKED_KEYS, "asked"))
     with _located():
         return Problem(
             space,
@@ -128,6 +132,7 @@ def problem_from_toml(text: str) -> Problem:
             archetypes=archetypes,
             model=_read_model(data),
             prior=prior,
+            asked=asked,
             words=said,
             **settings,
         )
@@ -279,6 +284,8 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
         for key in ("mean",) if same else ("mean", "spread"):
             numbers = zip(problem.weight_names, getattr(archetype, key), strict=True)
             table(dict(numbers), "archetypes", key)
+    if problem.asked:
+        table(_set_fields(problem.asked), "asked")
     for language, said in problem.words.items():
         for key in ("labels", "units", "phrases"):
             if content := dict(getattr(said, key)):

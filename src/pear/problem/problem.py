@@ -22,7 +22,7 @@ from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.toml_text import toml_path
 from pear.problem.words import Words, check_phrase
 
-SAID_OF_FEATURES = ("label", "unit", "language", "category_words")
+SAID_OF_FEATURES = ("label", "unit", "used", "language", "category_words")
 SAID_OF_ACTIONS = ("phrase", "reviewed", "weeks", "once", "monthly", "priority")
 
 
@@ -86,6 +86,47 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What somebody would get: the loan, its months, each month's payment and all of them."""
+
+    amount: float
+    months: int | None = None
+    monthly: float | None = None
+    in_all: float | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is applied for: which features hold the amount and the months to pay it back.
+
+    ``rate`` is the yearly interest, as a share. Facts to show; no plan depends on them.
+
+    >>> Asked("amount", "months", 0.06).offer({"amount": 1200, "months": 12})
+    Offer(amount=1200.0, months=12, monthly=103.27971564370796, in_all=1239.3565877244955)
+    """
+
+    amount: str
+    months: str = ""
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not (is_finite(self.rate) and 0 <= self.rate < 1):
+            raise at_key("rate", f"'rate' must be a share in [0, 1) (got {self.rate!r})")
+
+    def offer(self, record: Mapping[str, Any]) -> Offer | None:
+        """The loan of a record; None where its amount is not known."""
+        amount = record.get(self.amount)
+        months = record.get(self.months) if self.months else None
+        if amount is None:
+            return None
+        if not months or self.rate is None:
+            return Offer(float(amount), int(months) if months else None)
+        part = self.rate / 12
+        monthly = amount * part / (1 - (1 + part) ** -months) if part else amount / months
+        return Offer(float(amount), int(months), float(monthly), float(monthly * months))
+
+
+@dataclass(frozen=True)
 class Archetype:
     """A kind of person: mean and spread of the weights, ``(p,)`` each, and a share."""
 
@@ -118,7 +159,8 @@ class Problem:
     ``weight_range`` holds (low, high) per weight name: where experts place most people's
     weights; names left out get ``default_range``. ``model`` (a path or an address) and
     ``prior`` (a path) say where those are kept; paths are relative to the problem's file.
-    ``words`` are those of features and actions in further languages.
+    ``asked`` says which features are what is applied for; ``words`` are those of features and
+    actions in further languages.
     """
 
     space: FeatureSpace
@@ -132,6 +174,7 @@ class Problem:
     archetypes: tuple[Archetype, ...] = ()
     model: str = ""
     prior: str = ""
+    asked: Asked | None = None
     words: Mapping[str, Words] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -149,6 +192,7 @@ class Problem:
             if not isinstance(getattr(self, key), str):
                 raise at_key(key, f"'{key}' must be a text (got {getattr(self, key)!r})")
         self._check_ranges()
+        self._check_asked()
         self._check_words()
         object.__setattr__(self, "archetypes", tuple(self.archetypes))
         names = [archetype.name for archetype in self.archetypes]
@@ -173,6 +217,17 @@ class Problem:
         ranges = {name: _range(name, pair) for name, pair in self.weight_range.items()}
         object.__setattr__(self, "weight_range", ranges)
         object.__setattr__(self, "default_range", _range("default", self.default_range))
+
+    def _check_asked(self) -> None:
+        for key in ("amount", "months") if self.asked else ():
+            name = getattr(self.asked, key)
+            known = [feature.name for feature in self.space.features if feature.is_number]
+            if name and name not in known:
+                raise at_key(
+                    f"asked.{key}",
+                    f"'{key}' must name a feature that is a number (got {name!r}); "
+                    f"these are {', '.join(known)}",
+                )
 
     def _check_words(self) -> None:
         for language, said in self.words.items():

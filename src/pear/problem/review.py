@@ -37,8 +37,19 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
         before = float(people[row, column])
         after = float(problem.actions.results(people[[row]])[0, move])
         words = problem.actions.phrase(int(move), before, after)
-        lines.append(f"{action.name}: {words}{_grid_words(problem.space[action.feature], action)}")
+        grid = _grid_words(problem.space[action.feature], action)
+        lines.append(f"{action.name}: {words}{grid}{_fact_words(action)}")
     return lines
+
+
+def _fact_words(action: Action) -> str:
+    """What is known of an action's time and money: ", 4 to 40 weeks, 200 once"."""
+    said = []
+    for key, unit in (("weeks", " weeks"), ("once", " once"), ("monthly", " a month")):
+        if facts := getattr(action, key):
+            ends = dict.fromkeys([show_number(min(facts)), show_number(max(facts))])
+            said.append(f", {' to '.join(ends)}{unit}")
+    return "".join(said)
 
 
 def middle_states(problem: Problem) -> States:

@@ -79,8 +79,10 @@ PROBLEM_KEYS = {
     "archetypes": Key("a list of tables", _list_of(_is_table)),
     "model": TABLE,
     "prior": TABLE,
+    "asked": TABLE,
     "words": TABLE,
 }
+ASKED_KEYS = {"amount": Key("a text", _is_text, required=True), "months": TEXT, "rate": NUMBER}
 GOAL_KEYS = {"favourable": VALUES, "threshold": NUMBER, "margin": NUMBER}
 FEATURE_KEYS = {
     "kind": Key("a text", _is_text, required=True),
@@ -95,6 +97,7 @@ FEATURE_KEYS = {
     "immutable": FLAG,
     "protected": FLAG,
     "missing_counts_as": VALUE,
+    "used": FLAG,
 }
 ACTION_KEYS = {
     "feature": Key("a text", _is_text, required=True),
@@ -165,6 +168,7 @@ ALL_KEYS: dict[str, dict[str, Key]] = {
     "archetypes": ARCHETYPE_KEYS,
     "model": MODEL_KEYS,
     "prior": PRIOR_KEYS,
+    "asked": ASKED_KEYS,
     "words.LANGUAGE": WORD_KEYS,
 }
 """Every key by the table it stands in, for the reader and for the documentation."""

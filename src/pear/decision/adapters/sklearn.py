@@ -65,7 +65,9 @@ def from_sklearn(
         tuple(class_key(value) for value in problem.goal.favourable),
     )
     classes = function.classes if function.method == "predict_proba" else ()
-    return BlackBox(function, problem.space, problem.goal, name=name, classes=classes)
+    seen = [str(column) for column in getattr(model, "feature_names_in_", ())]
+    uses = tuple(feature for feature in problem.space.names if feature in seen)
+    return BlackBox(function, problem.space, problem.goal, name, classes, uses=uses)
 
 
 @dataclass
