@@ -159,7 +159,7 @@ def test_weights_are_features_then_edges():
         (np.ones((1, 1, 10)), "10 entries"),
         ([np.nan] * 10, "finite numbers"),
         ("heavy", "must be numbers"),
-        ({"age": 1.0}, "named_weights"),
+        ({"age": 1.0}, "Problem.weights"),
     ],
 )
 def test_weights_of_the_wrong_form_are_refused(weights, message):

@@ -155,7 +155,7 @@ def test_records_of_the_wrong_shape_are_refused():
     with pytest.raises(InvalidRecord, match=r"unknown features: incme; the features are age, inc"):
         space.encode({**RECORD, "incme": 3.0})
     for wrong in ("age", 3, None):
-        with pytest.raises(InvalidRecord, match="records must be a dict"):
+        with pytest.raises(InvalidRecord, match="people must be a dict"):
             space.encode(wrong)
     with pytest.raises(InvalidRecord, match="must map feature names to values"):
         space.encode([[1, 2]])
@@ -258,3 +258,39 @@ def test_a_space_needs_features_with_different_names():
         FeatureSpace((Feature("a"), Feature("a")))
     with pytest.raises(InvalidProblem, match="there is no feature 'b'; the features are a"):
         FeatureSpace((Feature("a"),)).index("b")
+
+
+def test_a_person_may_be_given_in_any_usual_form():
+    space = small_space()
+    record = {"income": 2100.0, "school": "degree", "owner": True}
+    table = pd.DataFrame([record], index=["A7"]).assign(city="Trento")
+    state = space.encode(record)
+    for person in (table, table.iloc[0], [record], state, state[0], state[0].tolist(), [state[0]]):
+        assert np.array_equal(space.encode(person), state)
+    assert space.encode(pd.concat([table, table])).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (np.zeros(2), r"must hold 3 numbers, one per feature \(got shape \(2,\)\)"),
+        (np.zeros((1, 1, 3)), "must hold 3 numbers"),
+        (np.array([0.0, 7.0, 1.0]), "row 0: 'school' cannot be 7.0 in a state"),
+        (np.array([[0.0, 0.0, 1.0], [np.nan, 0.0, 1.0]]), "row 1: 'income' cannot be nan"),
+        (np.array([np.inf, 0.0, 1.0]), "'income' cannot be inf"),
+        (np.array(["a", "b", "c"]), "must hold 3 numbers"),
+    ],
+)
+def test_an_array_that_is_no_state_is_refused(state, message):
+    with pytest.raises(InvalidRecord, match=message):
+        small_space().encode(state)
+
+
+def small_space():
+    return FeatureSpace(
+        (
+            Feature("income"),
+            Feature("school", "categorical", categories=("school", "degree")),
+            Feature("owner", "boolean"),
+        )
+    )

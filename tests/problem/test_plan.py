@@ -1,12 +1,14 @@
 """Plans: steps, words, JSON and back; limits; the problem that makes them."""
 
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pear.errors import InvalidInput, InvalidPlan, InvalidProblem, InvalidSetting
+from pear.preferences import default_prior
 from pear.problem import (
     NO_LIMITS,
     Action,
@@ -243,6 +245,47 @@ def test_parts_of_different_problems_do_not_mix():
         replace(problem, costs=CostGraph(other))
 
 
+def test_a_problem_of_lists_builds_its_own_spaces():
+    features = [Feature("income"), Feature("savings")]
+    actions = [Action("earn", "income", "add", (100.0,))]
+    problem = Problem(features, actions, edges=[("income", "savings")])
+    space = FeatureSpace(tuple(features))
+    graph = CostGraph(space, (("income", "savings"),))
+    assert problem == Problem(space, ActionSpace(space, tuple(actions)), graph)
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    with pytest.raises(InvalidProblem, match="give one of the two"):
+        Problem(space, actions, graph, edges=[("income", "savings")])
+
+
+def test_a_problem_says_in_one_line_what_it_is():
+    assert repr(mixed_problem()) == (
+        "Problem('a problem; 100% odd': 6 features, 7 actions with 20 choices, 4 edges, "
+        "at most 3 changes)"
+    )
+
+
+@pytest.mark.parametrize("archetypes", [True, False])
+def test_the_usual_weights_are_the_mean_of_the_prior(archetypes):
+    problem = mixed_problem() if archetypes else replace(mixed_problem(), archetypes=())
+    assert np.allclose(problem.usual_weights, default_prior(problem).mean())
+    assert np.array_equal(problem.weights(), problem.usual_weights[None])
+
+
+def test_weights_of_many_people_in_every_form():
+    problem = chain_problem()
+    p, rng = problem.costs.n_weights, np.random.default_rng(0)
+    each, samples = rng.random((4, p)), rng.random((4, 3, p))
+    assert np.array_equal(problem.weights_of(4), np.tile(problem.usual_weights, (4, 1, 1)))
+    assert np.array_equal(problem.weights_of(4, each[0]), np.tile(each[0], (4, 1, 1)))
+    assert np.array_equal(problem.weights_of(4, each), each[:, None])
+    assert np.array_equal(problem.weights_of(4, samples), samples)
+    assert np.array_equal(problem.weights_of(4, samples[:1]), np.tile(samples[0], (4, 1, 1)))
+    assert problem.weights(samples[0]).shape == (3, p)
+    for wrong in (each[:3], samples[:2], samples[..., :1]):
+        with pytest.raises(InvalidSetting, match="'weights'"):
+            problem.weights_of(4, wrong)
+
+
 def test_the_fingerprint_follows_what_decides_and_nothing_else():
     problem = mixed_problem()
     same = [
@@ -279,13 +322,13 @@ def test_rewording_and_the_type_of_a_number_do_not_change_the_fingerprint():
 def test_weights_and_states_by_name():
     problem = mixed_problem()
     weights = {name: float(i) for i, name in enumerate(problem.weight_names)}
-    assert problem.named_weights(weights).tolist() == list(range(10))
+    assert problem.weights(weights).tolist() == [list(range(10))]
     with pytest.raises(InvalidSetting, match="missing for age"):
-        problem.named_weights({k: v for k, v in weights.items() if k != "age"})
+        problem.weights({k: v for k, v in weights.items() if k != "age"})
     with pytest.raises(InvalidSetting, match="there is no weight 'pay'"):
-        problem.named_weights({**weights, "pay": 1.0})
+        problem.weights({**weights, "pay": 1.0})
     assert problem.weight_ranges[1].tolist() == [1.0, 2.5]
     assert problem.weight_ranges[0].tolist() == [0.5, 7.0]
     assert problem.state(RECORD).shape == (6,)
-    with pytest.raises(InvalidInput, match=r"one person's record was expected .got 2 rows"):
+    with pytest.raises(InvalidInput, match=r"one person was expected .got 2 rows"):
         problem.state([RECORD, RECORD])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.elicitation.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
-from pear.errors import ConversationError, InvalidInput, InvalidRecord, InvalidSetting
+from pear.errors import ConversationError, InvalidInput, InvalidSetting
 from pear.preferences import (
     AboutTheSame,
     Answer,
@@ -496,24 +496,6 @@ def check_seed(seed: Any) -> int:
     if not is_whole(seed) or seed < 0:
         raise InvalidSetting(f"'seed' must be a whole number of at least 0 (got {seed!r})")
     return int(seed)
-
-
-def check_person(problem: Problem, person: Any) -> Floats:
-    """The state ``(d,)`` of a record, or a state given as such, or a clear refusal."""
-    if isinstance(person, Mapping):
-        return problem.state(person)
-    try:
-        state = np.array(person, float)
-    except (TypeError, ValueError):
-        state = np.zeros(0)
-    missing = np.array([feature.may_be_missing for feature in problem.space.features])
-    right_shape = state.shape == (len(problem.space),)
-    if not right_shape or not (np.isfinite(state) | (np.isnan(state) & missing)).all():
-        raise InvalidRecord(
-            f"'person' must be a record or a state of {len(problem.space)} finite numbers "
-            f"(got {person!r}); use problem.state(record)"
-        )
-    return state
 
 
 def check_record(

@@ -40,7 +40,6 @@ from pear.elicitation.says import (
     Position,
     Said,
     Undone,
-    check_person,
     check_seed,
     fold,
     prior_fingerprint,
@@ -57,7 +56,7 @@ from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
-from pear.problem.features import Value
+from pear.problem.features import PersonLike, Value
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +67,7 @@ MOST_PAIRS = 40
 class Session:
     """A conversation with one person, over any planner.
 
-    ``person`` is a record (a mapping of feature names to values) or a state ``(d,)``. Without
+    ``person`` is a record, a row of a table, a table of one row, or a state ``(d,)``. Without
     a prior the problem's own expert ranges are taken. ``settings`` may be given whole, or
     single ones by name.
 
@@ -88,7 +87,7 @@ class Session:
     def __init__(
         self,
         planner: Planner,
-        person: Mapping[str, Any] | Floats,
+        person: PersonLike,
         prior: GaussianMixturePrior | None = None,
         *,
         settings: Settings | None = None,
@@ -101,7 +100,7 @@ class Session:
         self.settings = changed(settings or Settings(), changes)
         self.seed = check_seed(seed)
         self.first_limits = limits
-        self._first = Position.first(check_person(planner.problem, person), limits)
+        self._first = Position.first(planner.problem.state(person), limits)
         planner.problem.actions.allowed(self._first.start[None], limits)
         planner.problem.costs.check_weights(self.prior.mean())
         self.events: tuple[Said, ...] = ()

@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pear.errors import InvalidSetting
 from pear.problem import Problem
+from pear.problem.problem import UNLIKE_ANYONE
 
 Samples = NDArray[np.float64]
 """Weight vectors, shape ``(n, p)``."""
 
-BACKGROUND_WEIGHT = 0.1
+BACKGROUND_WEIGHT = UNLIKE_ANYONE
 """Prior probability of a person unlike anyone before."""
 
 BACKGROUND_SPREAD = 1.25

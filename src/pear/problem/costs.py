@@ -193,7 +193,7 @@ class CostGraph:
         except (TypeError, ValueError):
             raise InvalidSetting(
                 f"'weights' must be numbers (got a {type(weights).__name__}); "
-                "see Problem.named_weights for weights by name"
+                "see Problem.weights for weights by name"
             ) from None
         if array.ndim not in (1, 2) or array.shape[-1] != self.n_weights or array.size == 0:
             raise InvalidSetting(
@@ -282,7 +282,8 @@ def costs_under(
 def as_samples(weights: Floats, people: int) -> Floats:
     """Weights of n people as samples, shape ``(n, s, p)``.
 
-    ``weights`` is ``(p,)`` for everybody, ``(n, p)`` one vector each, or ``(n, s, p)``.
+    ``weights`` is ``(p,)`` for everybody, ``(n, p)`` one vector each, ``(n, s, p)``, or
+    ``(1, s, p)`` for everybody.
 
     >>> as_samples(np.ones(3), 2).shape
     (2, 1, 3)
@@ -290,6 +291,8 @@ def as_samples(weights: Floats, people: int) -> Floats:
     weights = np.asarray(weights, float)
     if weights.ndim == 1:
         return np.broadcast_to(weights, (people, 1, len(weights)))
+    if weights.ndim == 3 and len(weights) == 1:
+        return np.broadcast_to(weights, (people, *weights.shape[1:]))
     if weights.ndim not in (2, 3) or len(weights) != people:
         raise InvalidSetting(
             f"'weights' must be one vector, or one or more for each of {people} people "

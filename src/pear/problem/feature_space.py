@@ -12,11 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.errors import InvalidProblem, InvalidRecord
-from pear.problem.checks import is_missing, plain
+from pear.problem.checks import is_missing, is_number, plain
 from pear.problem.feature import LARGEST_WHOLE, Feature, Value
 
 States = NDArray[np.float64]
 """States of n people, shape ``(n, d)``."""
+
+PersonLike = Mapping[str, Any] | pd.Series | pd.DataFrame | NDArray[np.float64]
+"""One person: a record, a row of a table, a table of one row, or a state ``(d,)``."""
+
+PeopleLike = pd.DataFrame | pd.Series | Mapping[str, Any] | Iterable[Any] | NDArray[np.float64]
+"""Any number of people: a table, records, rows, or states ``(n, d)``."""
 
 
 @dataclass(frozen=True)
@@ -62,25 +68,35 @@ class FeatureSpace:
                 f"there is no feature {name!r}; the features are {', '.join(self._index)}"
             ) from None
 
-    def encode(
-        self, records: pd.DataFrame | pd.Series | Mapping[str, Any] | Iterable[Any]
-    ) -> States:
-        """Records (a dict, a row, a DataFrame, a list of dicts) as states, shape ``(n, d)``.
+    def encode(self, people: PeopleLike) -> States:
+        """People as states, shape ``(n, d)``.
 
-        A DataFrame or one of its rows may have further columns but must have all of ours; a
-        dict may leave out what is missing but have no others: a misspelt name is never taken
-        for a missing value.
+        Parameters
+        ----------
+        people
+            A DataFrame, one of its rows, a dict, a list of these, or states ``(d,)`` or
+            ``(n, d)`` as they are. A DataFrame or a row may have further columns but must have
+            all of ours; a dict may leave out what is missing but have no others: a misspelt
+            name is never taken for a missing value.
+
+        Raises
+        ------
+        InvalidRecord
+            Where a value does not fit its feature, naming the row, the feature and the value.
         """
-        if isinstance(records, pd.DataFrame):
-            return self._encode_frame(records)
-        if isinstance(records, (pd.Series, Mapping)):
-            records = [records]
-        if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
+        if isinstance(people, pd.DataFrame):
+            return self._encode_frame(people)
+        if isinstance(people, (pd.Series, Mapping)):
+            people = [people]
+        if isinstance(people, (str, bytes)) or not isinstance(people, Iterable):
             raise InvalidRecord(
-                "records must be a dict, a list of dicts or a table "
-                f"(got a {type(records).__name__})"
+                "people must be a dict, a list of dicts, a table or an array of states "
+                f"(got a {type(people).__name__})"
             )
-        rows = list(records)
+        rows = people if isinstance(people, np.ndarray) else list(people)
+        first = rows[0] if len(rows) else None
+        if isinstance(people, np.ndarray) or isinstance(first, np.ndarray) or is_number(first):
+            return self._checked_states(rows)
         if len(rows) == 1:
             return np.array([self._encode_one(rows[0])], float)
         states = np.empty((len(rows), len(self)))
@@ -90,6 +106,38 @@ class FeatureSpace:
             except InvalidRecord as error:
                 raise InvalidRecord(f"row {number}: {error}") from None
         return states
+
+    def _checked_states(self, states: Any) -> States:
+        try:
+            array = np.atleast_2d(np.array(states, float))
+        except (TypeError, ValueError):
+            array = np.zeros((0, 0))
+        if array.ndim != 2 or array.shape[1] != len(self):
+            raise InvalidRecord(
+                f"a state must hold {len(self)} numbers, one per feature "
+                f"(got shape {np.shape(states)}); give a record with the features' names instead"
+            )
+        lowest, highest, may_be_missing = self._code_ranges
+        fits = (array >= lowest) & (array <= highest) | np.isnan(array) & may_be_missing
+        if not fits.all():
+            row, column = (int(place) for place in np.argwhere(~fits)[0])
+            feature = self.features[column]
+            raise InvalidRecord(
+                f"row {row}: '{feature.name}' cannot be {array[row, column]} in a state; give a "
+                "record with the features' names instead"
+            )
+        return array
+
+    @cached_property
+    def _code_ranges(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Lowest and highest code of each feature, and which may be missing, ``(d,)`` each."""
+        largest = np.finfo(float).max
+        pairs = [
+            (0.0, len(feature.categories) - 1.0) if feature.is_categorical else (-largest, largest)
+            for feature in self.features
+        ]
+        lowest, highest = np.array(pairs).T
+        return lowest, highest, np.array([feature.may_be_missing for feature in self.features])
 
     def _encode_one(self, record: Any) -> list[float]:
         if isinstance(record, pd.Series):

@@ -7,6 +7,6 @@ booleans as 0 and 1. Costs see *scaled* values, see :meth:`FeatureSpace.scaled`.
 from __future__ import annotations
 
 from pear.problem.feature import Feature, Kind, Value
-from pear.problem.feature_space import FeatureSpace, States
+from pear.problem.feature_space import FeatureSpace, PeopleLike, PersonLike, States
 
-__all__ = ["Feature", "FeatureSpace", "Kind", "States", "Value"]
+__all__ = ["Feature", "FeatureSpace", "Kind", "PeopleLike", "PersonLike", "States", "Value"]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.errors import InvalidProblem, InvalidSetting
-from pear.problem.actions import ActionSpace, phrase
+from pear.problem.actions import Action, ActionSpace, phrase
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
-from pear.problem.costs import CostGraph, walk
-from pear.problem.features import FeatureSpace, Value
+from pear.problem.costs import CostGraph, as_samples, walk
+from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.toml_text import toml_path
@@ -152,36 +152,114 @@ class Archetype:
             )
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Everything but the model and the person.
+UNLIKE_ANYONE = 0.1
+"""Share of people who are like none of the archetypes."""
 
-    ``weight_range`` holds (low, high) per weight name: where experts place most people's
-    weights; names left out get ``default_range``. ``model`` (a path or an address) and
-    ``prior`` (a path) say where those are kept; paths are relative to the problem's file.
-    ``asked`` says which features are what is applied for; ``words`` are those of features and
-    actions in further languages.
+
+@dataclass(frozen=True, init=False, repr=False)
+class Problem:
+    """What people can change, what it costs them, and what decision they need.
+
+    Everything but the model and the person.
+
+    Parameters
+    ----------
+    space
+        The features: a list of :class:`Feature`, or a :class:`FeatureSpace`.
+    actions
+        What can be changed: a list of :class:`Action`, or an :class:`ActionSpace`.
+    costs
+        A :class:`CostGraph` where its settings are not the usual ones; else give ``edges``.
+    goal
+        When a decision is favourable.
+    max_length
+        Most changes of a plan.
+    name
+        What the problem is called.
+    weight_range
+        (low, high) per weight name: where experts place most people's weights; names left out
+        get ``default_range``.
+    archetypes
+        Kinds of people, with the mean and the spread of their weights.
+    model, prior
+        Where those are kept, as a path relative to the problem's file, or the model's address.
+    asked
+        Which features are what is applied for.
+    words
+        Those of features and actions in further languages.
+    edges
+        Pairs (parent, child) of feature names: a higher value of the parent makes changes of
+        the child harder.
+
+    Raises
+    ------
+    InvalidProblem
+        Where the parts contradict themselves or each other.
+
+    Examples
+    --------
+    >>> problem = Problem(
+    ...     [Feature("income", scale=(0, 5_000), unit="€"), Feature("savings", scale=(0, 20_000))],
+    ...     [Action("earn", "income", "add", (100.0, 500.0)),
+    ...      Action("save", "savings", "add", (1_000.0,))],
+    ...     edges=[("income", "savings")],
+    ... )
+    >>> problem
+    Problem('recourse': 2 features, 2 actions with 3 choices, 1 edge, at most 5 changes)
+    >>> problem.weight_names
+    ('income', 'savings', 'income->savings')
     """
 
     space: FeatureSpace
     actions: ActionSpace
     costs: CostGraph
-    goal: Goal = field(default_factory=Goal)
-    max_length: int = 5
-    name: str = "recourse"
-    weight_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    default_range: tuple[float, float] = (1.0, 100.0)
-    archetypes: tuple[Archetype, ...] = ()
-    model: str = ""
-    prior: str = ""
-    asked: Asked | None = None
-    words: Mapping[str, Words] = field(default_factory=dict)
+    goal: Goal
+    max_length: int
+    name: str
+    weight_range: Mapping[str, tuple[float, float]]
+    default_range: tuple[float, float]
+    archetypes: tuple[Archetype, ...]
+    model: str
+    prior: str
+    asked: Asked | None
+    words: Mapping[str, Words]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        space: FeatureSpace | Iterable[Feature],
+        actions: ActionSpace | Iterable[Action],
+        costs: CostGraph | None = None,
+        goal: Goal | None = None,
+        max_length: int = 5,
+        name: str = "recourse",
+        weight_range: Mapping[str, tuple[float, float]] | None = None,
+        default_range: tuple[float, float] = (1.0, 100.0),
+        archetypes: Iterable[Archetype] = (),
+        model: str = "",
+        prior: str = "",
+        asked: Asked | None = None,
+        words: Mapping[str, Words] | None = None,
+        *,
+        edges: Iterable[tuple[str, str]] | None = None,
+    ) -> None:
+        space = space if isinstance(space, FeatureSpace) else FeatureSpace(tuple(space))
+        actions = (
+            actions if isinstance(actions, ActionSpace) else ActionSpace(space, tuple(actions))
+        )
+        if costs is not None and edges is not None:
+            raise InvalidProblem("'edges' are in 'costs' already; give one of the two")
+        costs = CostGraph(space, tuple(edges or ())) if costs is None else costs
+        given = (space, actions, costs, goal or Goal(), max_length, name, weight_range or {})
+        rest = (default_range, tuple(archetypes), model, prior, asked, words or {})
+        for stored, value in zip(fields(self), (*given, *rest), strict=True):
+            object.__setattr__(self, stored.name, value)
+        self._check()
+
+    def _check(self) -> None:
         if self.actions.space != self.space or self.costs.space != self.space:
             raise InvalidProblem(
-                "actions and costs must be over the problem's own features; build all three on "
-                "one FeatureSpace"
+                "actions and costs must be over the problem's own features; give lists of features "
+                "and actions, or build all three on one FeatureSpace"
             )
         if not is_whole(self.max_length) or self.max_length < 1:
             raise at_key(
@@ -194,7 +272,6 @@ class Problem:
         self._check_ranges()
         self._check_asked()
         self._check_words()
-        object.__setattr__(self, "archetypes", tuple(self.archetypes))
         names = [archetype.name for archetype in self.archetypes]
         if len(set(names)) != len(names):
             raise at_key("archetypes", f"the archetypes' names must differ (got {names!r})")
@@ -205,6 +282,17 @@ class Problem:
                     f"archetype '{archetype.name}' must give mean and spread of all "
                     f"{self.costs.n_weights} weights",
                 )
+
+    def __repr__(self) -> str:
+        def counted(n: int, name: str) -> str:
+            return f"{n} {name}" if n == 1 else f"{n} {name}s"
+
+        actions = counted(len(self.actions.actions), "action")
+        return (
+            f"Problem({self.name!r}: {counted(len(self.space), 'feature')}, {actions} with "
+            f"{counted(len(self.actions), 'choice')}, {counted(len(self.costs.edges), 'edge')}, "
+            f"at most {counted(self.max_length, 'change')})"
+        )
 
     def _check_ranges(self) -> None:
         known = self.costs.weight_names
@@ -298,30 +386,76 @@ class Problem:
         return self.costs.weight_names
 
     @property
-    def weight_ranges(self) -> NDArray[np.float64]:
+    def weight_ranges(self) -> Floats:
         """Expert ranges of all weights, shape ``(p, 2)``."""
         return np.array(
             [self.weight_range.get(n, self.default_range) for n in self.weight_names], float
         )
 
-    def state(self, record: Any) -> NDArray[np.float64]:
-        """One person's state, shape ``(d,)``."""
-        states = self.space.encode(record)
+    def states(self, people: PeopleLike) -> Floats:
+        """People as states, shape ``(n, d)``: see :meth:`FeatureSpace.encode`."""
+        return self.space.encode(people)
+
+    def state(self, person: PersonLike) -> Floats:
+        """One person as a state, shape ``(d,)``; a table of more than one row is refused."""
+        states = self.space.encode(person)
         if len(states) != 1:
-            raise InvalidSetting(f"one person's record was expected (got {len(states)} rows)")
+            raise InvalidSetting(f"one person was expected (got {len(states)} rows)")
         return np.asarray(states[0])
 
-    def named_weights(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
-        """A weight vector from names; every weight must be given."""
-        absent = [name for name in self.weight_names if name not in weights]
+    @cached_property
+    def usual_weights(self) -> Floats:
+        """What experts expect of people on average, shape ``(p,)``: the prior's mean."""
+        middle = self.weight_ranges.mean(axis=1)
+        if not self.archetypes:
+            return np.asarray(middle)
+        shares = np.array([archetype.share for archetype in self.archetypes])
+        known = shares / shares.sum() @ np.array([archetype.mean for archetype in self.archetypes])
+        return np.asarray((1 - UNLIKE_ANYONE) * known + UNLIKE_ANYONE * middle)
+
+    def weights(self, given: Mapping[str, float] | Floats | None = None) -> Floats:
+        """Weights of one person as samples, shape ``(s, p)``.
+
+        Parameters
+        ----------
+        given
+            One vector ``(p,)``, samples ``(s, p)``, or a number for each weight by name. Left
+            out: :attr:`usual_weights`.
+
+        Raises
+        ------
+        InvalidSetting
+            Where there are too few or too many, or one is not a finite number.
+        """
+        if given is None:
+            return self.usual_weights[None]
+        return np.atleast_2d(self.costs.check_weights(self._by_name(given)))
+
+    def weights_of(self, n: int, given: Mapping[str, float] | Floats | None = None) -> Floats:
+        """Weights of n people as samples of each, shape ``(n, s, p)``.
+
+        As :meth:`weights`; but a matrix holds one vector per person ``(n, p)``, and samples are
+        ``(n, s, p)``, or ``(1, s, p)`` for everybody.
+        """
+        each = self.usual_weights if given is None else self._by_name(given)
+        if np.ndim(each) == 3:
+            samples = np.asarray(each, float)
+            self.costs.check_weights(samples.reshape(-1, samples.shape[2]))
+            return as_samples(samples, n)
+        return as_samples(self.costs.check_weights(each), n)
+
+    def _by_name(self, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        absent = [name for name in self.weight_names if name not in given]
         if absent:
             raise InvalidSetting(f"weights are missing for {', '.join(absent)}")
-        unknown = [name for name in weights if name not in self.weight_names]
+        unknown = [name for name in given if name not in self.weight_names]
         if unknown:
             raise InvalidSetting(
                 f"there is no weight {unknown[0]!r}; the weights are {', '.join(self.weight_names)}"
             )
-        return np.array([weights[name] for name in self.weight_names], float)
+        return np.array([given[name] for name in self.weight_names], float)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -342,10 +476,10 @@ class Problem:
 
     def make_plan(
         self,
-        start: NDArray[np.float64],
+        start: Floats,
         moves: Any,
-        weights: NDArray[np.float64],
-        scores: NDArray[np.float64],
+        weights: Floats,
+        scores: Floats,
         certificate: Certificate,
         *,
         limits: Limits = NO_LIMITS,
