@@ -205,3 +205,17 @@ def test_probes_lie_within_the_bounds_of_every_feature():
 def test_the_goal_of_the_problem_is_used(states):
     strict = from_callable(income_share, make_problem(Goal(threshold=0.9)))
     assert strict.favourable(states).sum() == (income_share(states) > 0.9).sum()
+
+
+def test_making_one_asks_the_model_nothing_until_it_must():
+    asked = []
+
+    def watched(states):
+        asked.append(len(states))
+        return np.full(len(states), 0.25)
+
+    model = BlackBox(watched, SPACE, Goal())
+    assert repr(model) == "BlackBox('model', 0 rows asked)"
+    assert asked == []
+    assert model.fingerprint == model.fingerprint == model.checked().fingerprint
+    assert (asked, model.rows) == ([256], 0)

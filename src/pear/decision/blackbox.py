@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -27,15 +26,44 @@ TOLERANCE = 1e-6
 """How far outside [0, 1] a score may lie by rounding."""
 
 
-@dataclass
 class BlackBox:
     """A classifier seen through its scores.
 
-    ``function`` gets states ``(n, d)`` and returns the probability of the favourable
-    decision ``(n,)``, or probabilities per class ``(n, classes)`` with ``classes`` naming
-    the columns. ``rows`` counts the rows asked so far. ``uses`` are the features that the model
-    looks at, where it is known; empty where not.
+    Making one asks the model nothing.
 
+    Parameters
+    ----------
+    function
+        Gets states ``(n, d)`` and returns the probability of the favourable decision ``(n,)``,
+        or probabilities per class ``(n, classes)``.
+    space
+        The features the states are made of.
+    goal
+        When a decision is favourable.
+    name
+        What messages call the model.
+    classes
+        The names of the columns of ``function``, where it returns one per class.
+    fingerprint
+        What the model is known by; measured from its scores when first needed if left out.
+    max_batch
+        Most rows of one call.
+    uses
+        The features that the model looks at, where it is known; empty where not.
+
+    Attributes
+    ----------
+    rows : int
+        Rows asked so far.
+
+    Raises
+    ------
+    ModelOutput
+        Where a class of the goal is none of the model's; when scores are asked, where they are
+        no probabilities, naming the row.
+
+    Examples
+    --------
     >>> from pear.problem import Feature
     >>> space = FeatureSpace((Feature("income"),))
     >>> model = BlackBox(lambda states: states[:, 0] / 100, space, Goal(), name="income/100")
@@ -43,22 +71,42 @@ class BlackBox:
     (array([0.4, 0.6]), 2)
     """
 
-    function: ScoreFunction
-    space: FeatureSpace
-    goal: Goal = field(default_factory=Goal)
-    name: str = "model"
-    classes: tuple[Any, ...] = ()
-    fingerprint: str = ""
-    max_batch: int = 65_536
-    rows: int = 0
-    uses: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        function: ScoreFunction,
+        space: FeatureSpace,
+        goal: Goal | None = None,
+        name: str = "model",
+        classes: tuple[Any, ...] = (),
+        fingerprint: str = "",
+        max_batch: int = 65_536,
+        uses: tuple[str, ...] = (),
+    ) -> None:
+        self.function = function
+        self.space = space
+        self.goal = goal or Goal()
+        self.name = name
+        self.classes = classes
+        self.max_batch = max_batch
+        self.uses = uses
+        self.rows = 0
+        self._fingerprint = fingerprint
         self._lock = Lock()
-        if self.goal.favourable and self.classes:
-            favourable_columns(self.goal, self.classes, len(self.classes), self.name)
-        if not self.fingerprint:
-            self.fingerprint = self.measure_fingerprint()
+        if self.goal.favourable and classes:
+            favourable_columns(self.goal, classes, len(classes), name)
+
+    def checked(self) -> BlackBox:
+        """This black box after a first look: a model that cannot be asked is refused now."""
+        self._fingerprint = self._fingerprint or self.measure_fingerprint()
+        return self
+
+    def __repr__(self) -> str:
+        return f"BlackBox({self.name!r}, {self.rows:,} rows asked)"
+
+    @property
+    def fingerprint(self) -> str:
+        """What the model does, as a short hash; see :meth:`measure_fingerprint`."""
+        return self.checked()._fingerprint
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = ("_lock", "inside")

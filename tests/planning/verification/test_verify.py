@@ -161,7 +161,7 @@ def test_steps_left_out_put_in_or_exchanged_are_refused():
 def test_a_dearer_plan_passed_off_as_the_cheapest_is_refused_with_the_cheaper_one():
     plan, problem, _ = made(NO_LIMITS, "cd")
     rival = accepts(problem, "cd", "a")
-    rival.fingerprint = plan.model_fingerprint
+    rival._fingerprint = plan.model_fingerprint
     [refusal] = refusals(plan, problem, rival)
     assert "no plan with at most 4 changes costs less" in refusal.claim
     assert "Increase your a from 0 to 1" in refusal.reason

@@ -69,7 +69,7 @@ def from_endpoint(
         {**authorization, **(headers or {})},
         sleep,
     )
-    return BlackBox(function, problem.space, problem.goal, name=name or shown_url(url))
+    return BlackBox(function, problem.space, problem.goal, name=name or shown_url(url)).checked()
 
 
 @dataclass

@@ -53,7 +53,7 @@ def from_onnx(
     name = name or ("ONNX model" if isinstance(model, bytes) else Path(model).name)
     function = OnnxScores(content, problem.space, name, output)
     known = tuple(classes) or function.classes
-    return BlackBox(function, problem.space, problem.goal, name=name, classes=known)
+    return BlackBox(function, problem.space, problem.goal, name=name, classes=known).checked()
 
 
 class OnnxScores:

@@ -67,7 +67,7 @@ def from_sklearn(
     classes = function.classes if function.method == "predict_proba" else ()
     seen = [str(column) for column in getattr(model, "feature_names_in_", ())]
     uses = tuple(feature for feature in problem.space.names if feature in seen)
-    return BlackBox(function, problem.space, problem.goal, name, classes, uses=uses)
+    return BlackBox(function, problem.space, problem.goal, name, classes, uses=uses).checked()
 
 
 @dataclass

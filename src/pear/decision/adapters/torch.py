@@ -46,7 +46,7 @@ def from_torch(
         problem.goal,
         name=name or type(module).__name__,
         classes=tuple(classes),
-    )
+    ).checked()
 
 
 @dataclass
