@@ -87,7 +87,6 @@ def plan_here(folder: Path, n: int, workers: int) -> None:
         folder / f"people-{n}.parquet",
         folder / f"plans-{n}-{workers}.parquet",
         weights_table(folder / f"weights-{n}.parquet", problem),
-        chunk=250,
         workers=workers,
         restart=True,
     )

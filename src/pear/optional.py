@@ -12,7 +12,6 @@ EXTRA_OF_MODULE = {
     "safetensors": "learned",
     "fastapi": "service",
     "uvicorn": "service",
-    "jinja2": "service",
     "sqlalchemy": "service",
     "alembic": "service",
     "matplotlib": "experiments",

@@ -20,7 +20,7 @@ import pytest
 
 from pear.errors import InvalidRecord, WorkerFailed
 from pear.parallel import run_tasks
-from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio import Everyone, Search, plan_portfolio
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
 
 ray = pytest.importorskip("ray")
@@ -167,10 +167,12 @@ def test_a_portfolio_whose_workers_are_killed_twice_is_the_same_file(tmp_path):
     (tmp_path / "parent").write_text(str(os.getpid()))
     deadly = black_box()
     deadly.function = Deadly(tmp_path)
-    plan_portfolio(PROBLEM, black_box(), table, tmp_path / "here.parquet", given, chunk=16)
+    plan_portfolio(
+        PROBLEM, black_box(), table, tmp_path / "here.parquet", given, search=Search(together=16)
+    )
     plan_portfolio(
         PROBLEM, deadly, table, tmp_path / "there.parquet", given,
-        chunk=16, cluster="auto", workers=2,
+        search=Search(together=16), cluster="auto", workers=2,
     )  # fmt: skip
     assert (tmp_path / "second").exists()
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
@@ -180,13 +182,13 @@ def test_a_portfolio_whose_workers_are_killed_twice_is_the_same_file(tmp_path):
 KILLED = """
 import sys
 from pathlib import Path
-from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio import Everyone, Search, plan_portfolio
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     plan_portfolio(PROBLEM, black_box(), folder / "people.parquet", folder / "plans.parquet",
-                   Everyone(WEIGHTS), workers=2, chunk=16, cluster=sys.argv[2],
+                   Everyone(WEIGHTS), workers=2, search=Search(together=16), cluster=sys.argv[2],
                    progress=lambda progress: print(progress.done, flush=True))
 """
 
@@ -228,6 +230,11 @@ def test_a_run_through_an_address_killed_twice_goes_on(tmp_path, address):
                     break
         assert (tmp_path / "plans.parquet").exists() == (least is None)
     plan_portfolio(
-        PROBLEM, black_box(), table, tmp_path / "whole.parquet", Everyone(WEIGHTS), chunk=16
+        PROBLEM,
+        black_box(),
+        table,
+        tmp_path / "whole.parquet",
+        Everyone(WEIGHTS),
+        search=Search(together=16),
     )
     assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

@@ -1,17 +1,20 @@
 """pear plan, pear audit and pear fit-prior from the terminal."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import pear as pear_package
 from pear.cli.main import app
 from pear.decision.adapters import save_sklearn
 from pear.errors import FingerprintMismatch, InvalidSetting, PearError
-from pear.portfolio.draws import prior_draws, weights_from
-from pear.portfolio.sources import read_prior, read_problem_and_model
+from pear.portfolio.beliefs import prior_draws, read_prior, weights_from
+from pear.portfolio.run import read_problem_and_model
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem.files import write_problem
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, people, write
@@ -63,6 +66,30 @@ def test_plan_then_audit(lender, tmp_path):
     assert report["words"] in shown.output
     assert [g["label"] for g in report["attributes"][1]["groups"]] == ["below 40", "40 or more"]
     assert report["words"] in (tmp_path / "report.html").read_text()
+
+
+def test_planning_passes_few_rooms(lender, tmp_path):
+    rooms = (
+        Path(pear_package.__file__).parent / "portfolio",
+        Path(pear_package.__file__).parent / "cli",
+    )
+    passed = set()
+
+    def note(frame, event, argument):
+        place = Path(frame.f_code.co_filename)
+        if event == "call" and frame.f_code.co_name != "<module>" and place.parent in rooms:
+            passed.add(f"{place.parent.name}/{place.name}")
+
+    sys.setprofile(note)
+    try:
+        shown = plan(lender, tmp_path / "plans.parquet")
+    finally:
+        sys.setprofile(None)
+    assert shown.exit_code == 0, shown.output
+    assert passed == {
+        "cli/main.py", "cli/plan.py", "portfolio/run.py", "portfolio/beliefs.py",
+        "portfolio/conversations.py", "portfolio/ledger.py",
+    }  # fmt: skip
 
 
 def test_plan_and_audit_under_a_prior_of_ones_own(lender, tmp_path):

@@ -9,18 +9,19 @@ import pytest
 
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting, PearError
 from pear.planning.exact import ExactPlanner
-from pear.portfolio import Everyone, plan_portfolio
-from pear.portfolio.draws import prior_draws, stated, weights_from
+from pear.portfolio import Everyone, Search, plan_portfolio
+from pear.portfolio.beliefs import prior_draws, stated, weights_from
 from pear.preferences import GaussianMixturePrior
 from pear.problem import walk
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
 
+SEARCH = Search(together=16)
 PRIOR = GaussianMixturePrior([WEIGHTS], [np.full(6, 100.0)])
 
 
 def plan(source, output, weights, workers=1, **settings):
     return plan_portfolio(
-        PROBLEM, black_box(), source, output, weights, workers=workers, chunk=16, **settings
+        PROBLEM, black_box(), source, output, weights, workers=workers, search=SEARCH, **settings
     )
 
 
@@ -96,7 +97,7 @@ def test_an_unfinished_run_with_other_samples_is_refused(tmp_path, table):
     for other in (Everyone.under(PRIOR, 9), Everyone.under(PRIOR, 1), Everyone(WEIGHTS)):
         with pytest.raises(InvalidSetting, match="differs in weights"):
             plan(table, output, other)
-    assert plan(table, output, Everyone.under(PRIOR, 8)).resumed == 16
+    assert plan(table, output, Everyone.under(PRIOR, 8)).resumed == 4
 
 
 def test_draws_of_a_prior_keep_its_mean_and_spread():

@@ -8,7 +8,7 @@ import pytest
 
 from pear.elicitation import Session
 from pear.planning.exact import ExactPlanner
-from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.conversations import (
     conversation_from_dict,
     read_conversations,
@@ -19,6 +19,7 @@ from pear.problem import Limits
 from tests.portfolio.small_problem import PROBLEM, black_box, people, write
 
 PRIOR = default_prior(PROBLEM)
+SEARCH = Search(together=16)
 PLANNER = ExactPlanner(PROBLEM, black_box())
 
 
@@ -48,7 +49,7 @@ def planned(tmp_path, conversations, name="plans.parquet", samples=1, **settings
     table = tmp_path / "people.parquet"
     summary = plan_portfolio(
         PROBLEM, black_box(), write(people(), table), tmp_path / name,
-        Everyone.under(PRIOR, samples, conversations), chunk=16, workers=1, **settings,
+        Everyone.under(PRIOR, samples, conversations), search=SEARCH, workers=1, **settings,
     )  # fmt: skip
     return summary, pd.read_parquet(tmp_path / name).set_index("id")
 
@@ -111,7 +112,7 @@ def test_limits_and_answers_count_together_for_any_number_of_workers(tmp_path):
     table = write(people(), tmp_path / "people.parquet")
     for workers in (1, 2):
         plan_portfolio(PROBLEM, black_box(), table, tmp_path / f"{workers}.parquet", given,
-                       chunk=16, workers=workers)  # fmt: skip
+                       search=SEARCH, workers=workers)  # fmt: skip
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
     assert given.digest != Everyone.under(PRIOR, 8).digest
     assert Everyone(given.weights, given.learned, given.stated).digest != given.digest

@@ -8,15 +8,22 @@ import pytest
 
 from pear.decision.adapters import save_sklearn
 from pear.errors import InvalidSetting
-from pear.portfolio import Everyone, ModelPlace, plan_portfolio
-from pear.portfolio import journal as portfolio_journal
+from pear.portfolio import Everyone, ModelPlace, Search, plan_portfolio
+from pear.portfolio import ledger as portfolio_ledger
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
 
 
 def plan(source, output, *, model=None, weights=None, **settings):
     given = weights or Everyone(WEIGHTS)
     return plan_portfolio(
-        PROBLEM, model or black_box(), source, output, given, workers=1, chunk=16, **settings
+        PROBLEM,
+        model or black_box(),
+        source,
+        output,
+        given,
+        workers=1,
+        search=Search(together=16),
+        **settings,
     )
 
 
@@ -65,9 +72,9 @@ def test_a_folder_of_plans_is_replaced_when_asked(tmp_path, table):
     assert "60" in pd.read_parquet(tmp_path / "plans")["weights"][0]
 
 
-@pytest.mark.parametrize(("calls", "kept"), [(0, 0), (2, 0), (5, 16), (9, 48)])
+@pytest.mark.parametrize(("calls", "kept"), [(0, 0), (2, 0), (5, 12), (9, 44)])
 def test_a_full_disk_is_told_and_the_next_run_goes_on(tmp_path, table, monkeypatch, calls, kept):
-    original, left = portfolio_journal.os.fsync, [calls]
+    original, left = portfolio_ledger.os.fsync, [calls]
 
     def full(descriptor):
         left[0] -= 1
@@ -75,7 +82,7 @@ def test_a_full_disk_is_told_and_the_next_run_goes_on(tmp_path, table, monkeypat
             raise OSError(errno.ENOSPC, "No space left on device")
         original(descriptor)
 
-    monkeypatch.setattr(portfolio_journal.os, "fsync", full)
+    monkeypatch.setattr(portfolio_ledger.os, "fsync", full)
     with pytest.raises(InvalidSetting, match=r"No space left.*what is done is kept"):
         plan(table, tmp_path / "plans.csv")
     monkeypatch.undo()

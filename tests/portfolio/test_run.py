@@ -19,10 +19,11 @@ from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio import run as portfolio_run
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
 
+SEARCH = Search(together=16)
 EVERYONE = Everyone(WEIGHTS)
 
 
-def plan(source, output, *, model=None, weights=EVERYONE, workers=1, chunk=16, **settings):
+def plan(source, output, *, model=None, weights=EVERYONE, workers=1, search=SEARCH, **settings):
     return plan_portfolio(
         PROBLEM,
         model or black_box(),
@@ -30,7 +31,7 @@ def plan(source, output, *, model=None, weights=EVERYONE, workers=1, chunk=16, *
         output,
         weights,
         workers=workers,
-        chunk=chunk,
+        search=search,
         **settings,
     )
 
@@ -215,18 +216,18 @@ def test_resuming_does_no_row_twice(tmp_path, table, monkeypatch):
         pass
 
     def stop(progress):
-        if progress.done >= 32:
+        if progress.done >= 28:
             raise Enough
 
     with pytest.raises(Enough):
         plan(table, tmp_path / "plans.parquet", progress=stop)
     done = []
-    original = portfolio_run.plan_chunk
+    original = portfolio_run.plan_group
     monkeypatch.setattr(
-        portfolio_run, "plan_chunk", lambda task: (done.append(task[0].number), original(task))[1]
+        portfolio_run, "plan_group", lambda task: (done.append(task[0].number), original(task))[1]
     )
-    assert plan(table, tmp_path / "plans.parquet").resumed == 32
-    assert done == [2, 3]
+    assert plan(table, tmp_path / "plans.parquet").resumed == 28
+    assert done == [3, 4]
 
 
 def test_an_unfinished_run_of_something_else_is_refused_unless_discarded(tmp_path, table):
@@ -242,12 +243,12 @@ def test_an_unfinished_run_of_something_else_is_refused_unless_discarded(tmp_pat
 
 def test_a_part_cut_off_on_disk_is_done_again(tmp_path, table):
     with pytest.raises(ZeroDivisionError):
-        plan(table, tmp_path / "plans.parquet", progress=lambda p: 1 / (p.done < 48))
+        plan(table, tmp_path / "plans.parquet", progress=lambda p: 1 / (p.done < 44))
     part = tmp_path / "plans.parts" / "part-0000001.parquet"
     part.write_bytes(part.read_bytes()[:100])
     with (tmp_path / "plans.parts" / "journal.jsonl").open("a") as journal:
-        journal.write('{"chunk": 3, "ro')
-    assert plan(table, tmp_path / "plans.parquet").resumed == 32
+        journal.write('{"group": 3, "ro')
+    assert plan(table, tmp_path / "plans.parquet").resumed == 36
     plan(table, tmp_path / "again.parquet")
     assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
 
@@ -255,7 +256,7 @@ def test_a_part_cut_off_on_disk_is_done_again(tmp_path, table):
 KILLED = """
 import os, sys
 from pathlib import Path
-from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio import Everyone, Search, plan_portfolio
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box
 
 def report(progress):
@@ -264,7 +265,7 @@ def report(progress):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     plan_portfolio(PROBLEM, black_box(), folder / "people.parquet", folder / "plans.parquet",
-                   Everyone(WEIGHTS), workers=2, chunk=16, progress=report)
+                   Everyone(WEIGHTS), workers=2, search=Search(together=16), progress=report)
 """
 
 
@@ -285,6 +286,55 @@ def test_a_run_killed_twice_in_the_middle_gives_the_same_output(tmp_path):
     summary = plan(table, tmp_path / "plans.parquet", workers=2)
     assert 96 <= summary.resumed < 240
     plan(table, tmp_path / "whole.parquet")
+    assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+STOPPED = """
+import sys, time
+from pathlib import Path
+from pear.portfolio import Everyone, Search, plan_portfolio
+from tests.portfolio.small_problem import PROBLEM, WEIGHTS, Score, black_box
+
+class Slow(Score):
+    def __call__(self, states):
+        time.sleep(0.02)
+        return super().__call__(states)
+
+def report(progress):
+    print(progress.done, progress.stopping, flush=True)
+
+if __name__ == "__main__":
+    folder, model = Path(sys.argv[1]), black_box()
+    model.function = Slow()
+    plan_portfolio(PROBLEM, model, folder / "people.parquet", folder / "plans.parquet",
+                   Everyone(WEIGHTS), workers=int(sys.argv[2]), search=Search(together=8),
+                   progress=report)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_everybody_being_searched(tmp_path, workers):
+    table = write(people(240), tmp_path / "people.parquet")
+    (tmp_path / "run.py").write_text(STOPPED)
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
+    begin = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), str(workers)]
+    seen = []
+    with subprocess.Popen(
+        begin, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as running:  # fmt: skip
+        for line in running.stdout:
+            seen.append(line.split())
+            if int(seen[-1][0]) >= 12 and seen[-1][1] == "False":
+                running.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in running.stderr.read()
+    told = [int(done) for done, stopping in seen if stopping == "True"]
+    # Whoever was being searched when it was pressed is done afterwards, and nobody else begun.
+    assert told[0] < told[-1] <= told[0] + 4 * 8
+    summary = plan(table, tmp_path / "plans.parquet", search=Search(together=8))
+    assert summary.resumed == told[-1]
+    plan(table, tmp_path / "whole.parquet", search=Search(together=8))
     assert (tmp_path / "plans.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
@@ -327,7 +377,6 @@ def test_two_runs_never_share_an_output(tmp_path, table):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"chunk": 0}, "chunk"),
         ({"workers": 0}, "workers"),
         ({"search": Search(max_rows=0)}, "max_rows"),
         ({"search": Search(max_length=0)}, "max_length"),
@@ -365,7 +414,10 @@ def test_the_summary_counts_what_is_proved_and_says_what_is_not(tmp_path, table)
     summary = plan(table, tmp_path / "all.parquet")
     assert (summary.bounded, summary.unknown) == (0, 0)
     assert "Not proved" not in summary.words()
-    assert f". Proved: {summary.planned} plans are each the cheapest" in summary.words()
+    assert (
+        f". Proved, among the steps considered: {summary.planned} plans are each the cheapest"
+        in summary.words()
+    )
     summary = plan(table, tmp_path / "few.parquet", search=Search(max_rows=8))
     written = pd.read_parquet(tmp_path / "few.parquet")
     found = written[written["decision"] == "refused"]["verdict"].value_counts()

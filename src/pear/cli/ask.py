@@ -42,7 +42,7 @@ def command(
     from pear.elicitation import Session
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
-    from pear.portfolio.sources import read_prior
+    from pear.portfolio.beliefs import read_prior
     from pear.problem.files import model_location, read_problem
     from pear.writing import write_text
 

@@ -45,9 +45,9 @@ def command(
     from pear.errors import InvalidSetting
     from pear.portfolio.audit import AuditSettings, audit, page
     from pear.portfolio.audit.plans import read_plans
+    from pear.portfolio.beliefs import read_prior
     from pear.portfolio.conversations import read_conversations
-    from pear.portfolio.sources import read_prior
-    from pear.portfolio.worker import ModelPlace, Search
+    from pear.portfolio.run import ModelPlace, Search
     from pear.problem.files import model_location, read_problem
     from pear.writing import write_text
 

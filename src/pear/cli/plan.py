@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from pear.portfolio import Progress
 
 
 def command(
@@ -40,22 +43,22 @@ def command(
         int, typer.Option(min=1, help="Most changes of one feature.")
     ] = 1,
     together: Annotated[
-        int, typer.Option(help="People searched in lockstep; more for a model slow to call.")
+        int, typer.Option(help="People searched and kept at a time; more for a slow endpoint.")
     ] = 64,
-    chunk: Annotated[int, typer.Option(help="Rows done at a time.")] = 1_000,
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard an unfinished run and an old output.")
     ] = False,
 ) -> None:
     """A certified plan for everyone of a table the model refuses.
 
-    A run that was killed goes on where it stopped when it is started again. Rows that cannot
-    be used are listed with the reason in a .bad.csv beside the output.
+    Ctrl-C keeps everybody who is done, and the same command goes on, also after a kill. Rows that
+    cannot be used are listed with the reason in a .bad.csv beside the output.
     """
     from pear.errors import InvalidSetting
     from pear.portfolio import Everyone, Search, plan_portfolio
+    from pear.portfolio.beliefs import read_prior
     from pear.portfolio.conversations import read_conversations
-    from pear.portfolio.sources import read_prior, read_problem_and_model
+    from pear.portfolio.run import read_problem_and_model
 
     if weights is not None and (prior is not None or conversations is not None):
         raise InvalidSetting(
@@ -67,7 +70,8 @@ def command(
         believed = read_prior(stated, problem, prior)
         answers = read_conversations(conversations, stated) if conversations else []
         given = Everyone.under(believed, samples, answers)
-    with _progress() as report:
+    bar = _Bar(output)
+    with bar.shown:
         summary = plan_portfolio(
             stated,
             place,
@@ -76,44 +80,49 @@ def command(
             given,
             id_name=id,
             search=Search(max_length, max_rows, changes_per_feature, together),
-            chunk=chunk,
             workers=workers,
             cluster=cluster,
             restart=restart,
-            progress=report,
+            progress=bar.report,
         )
     typer.echo(summary.words())
     if not summary.people:
         raise typer.Exit(1)
 
 
-class _progress:
-    """A bar with the time left, on a terminal; nothing elsewhere."""
+class _Bar:
+    """A bar with the time left, on a terminal; what is kept after Ctrl-C, everywhere."""
 
-    def __enter__(self) -> Any:
+    def __init__(self, output: Path) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Shown
         from rich.progress import TimeRemainingColumn as TimeLeft
 
-        self.bar = Progress(
+        console = Console(stderr=True)
+        self.output = output
+        self.shown = Shown(
             TextColumn("planning"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeLeft(),
             TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
-            disable=not Console(stderr=True).is_terminal,
-            # A chunk of a slow model may take minutes; the time left needs two of them.
+            console=console,
+            disable=not console.is_terminal,
+            # People of a slow model may take minutes; the time left needs two groups of them.
             speed_estimate_period=24 * 3600,
         )
-        self.task = self.bar.add_task("planning", total=None, note="")
-        self.bar.start()
-        return self.report
+        self.task = self.shown.add_task("planning", total=None, note="")
+        self.told = False
 
-    def report(self, progress: Any) -> None:
+    def report(self, now: Progress) -> None:
         """Show how far the run is; time left counts what this run itself has done."""
-        note = f"{progress.planned:,} plans, {progress.bad:,} bad rows"
-        self.bar.update(self.task, completed=progress.done, total=progress.rows, note=note)
-
-    def __exit__(self, *problem: object) -> None:
-        self.bar.stop()
+        note = f"{now.planned:,} plans, {now.bad:,} bad rows"
+        self.shown.update(self.task, completed=now.done, total=now.rows, note=note)
+        if now.stopping and not self.told:
+            self.told = True
+            typer.echo(
+                "Stopping once the people being searched are done; Ctrl-C again stops at once. "
+                f"Everybody done is kept: the same command goes on to '{self.output}'.",
+                err=True,
+            )

@@ -141,7 +141,7 @@ def _own_prior(problem: Path | None) -> str:
     """The prior that the problem file itself names, once it can be read."""
     if problem is None:
         return ""
-    from pear.portfolio.sources import read_prior
+    from pear.portfolio.beliefs import read_prior
     from pear.problem.files import prior_location, read_problem
 
     stated = read_problem(problem)

@@ -50,7 +50,8 @@ def command(
     from pear.errors import InvalidSetting
     from pear.optional import require
     from pear.parallel import core_count
-    from pear.portfolio.sources import read_prior, read_problem_and_model
+    from pear.portfolio.beliefs import read_prior
+    from pear.portfolio.run import read_problem_and_model
     from pear.problem.people import read_people
 
     if planner not in ("wfare", "fare", "rl"):

@@ -1,8 +1,7 @@
 """What would it take for everyone refused, and is it fair?"""
 
-from pear.portfolio.run import Progress, Summary, plan_portfolio
-from pear.portfolio.weights import Everyone, Table, weights_table
-from pear.portfolio.worker import ModelPlace, Search
+from pear.portfolio.beliefs import Everyone, Table, weights_table
+from pear.portfolio.run import ModelPlace, Progress, Search, Summary, plan_portfolio
 
 __all__ = [
     "Everyone",

@@ -1,27 +1,104 @@
-"""How is a whole table of people planned: streamed, resumable, the same on any machine?"""
+"""How is a whole table of people planned: streamed, resumable, the same on any machine?
+
+A worker loads the model once, and plans a group of people in lockstep by the exact planner, so
+that the states of many people go to the model in one call. What a group's result depends on
+travels with it, so plans depend neither on the number of workers nor on the groups.
+"""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pear.decision import BlackBox
-from pear.errors import InvalidData, InvalidSetting
-from pear.parallel import run_tasks
-from pear.portfolio.journal import COUNTS, Journal
-from pear.portfolio.output import BAD_SCHEMA, SCHEMA, assemble, check_output
-from pear.portfolio.places import check_free, writing
-from pear.portfolio.weights import Everyone, Weights, together, weights_table
-from pear.portfolio.worker import Model, ModelPlace, Search, load_black_box, plan_chunk, prepare
-from pear.problem import Problem
-from pear.problem.people import id_column, ids_of, refuse_same_ids
-from pear.problem.tables import Chunk, Source, open_table, require_columns
+import numpy as np
 
-CHUNK = 1_000
-"""Rows of a chunk: what is lost at most when a run is killed, and what a worker gets at a time."""
+from pear.decision import BlackBox
+from pear.errors import InvalidData, InvalidSetting, ModelOutput
+from pear.parallel import run_tasks
+from pear.planning.exact import ExactPlanner
+from pear.planning.reasons import explain_plans
+from pear.portfolio.beliefs import Everyone, Given, Weights, weights_table, with_people
+from pear.portfolio.ledger import (
+    COUNTS,
+    SCHEMA,
+    Done,
+    Ledger,
+    bad_table,
+    check_free,
+    check_output,
+    plans_table,
+)
+from pear.problem import Plan, Problem
+from pear.problem.files import model_location, read_problem
+from pear.problem.people import People, id_column, ids_of, people_of, refuse_same_ids
+from pear.problem.tables import Chunk, open_table, require_columns
+
+FIRST = 4
+"""People of the first group: somebody is done, and seen to be, in the first second."""
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """A model to be loaded where it is used: a file or an address, not the model itself."""
+
+    place: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, problem: Problem) -> BlackBox:
+        """The model, loaded now."""
+        from pear.decision.adapters import load_model
+
+        return load_model(self.place, problem, **self.options)
+
+
+Model = BlackBox | ModelPlace
+
+
+@dataclass(frozen=True)
+class Search:
+    """How plans are searched: the settings of :class:`ExactPlanner`.
+
+    ``together`` people are searched in lockstep, sent to a worker and kept at a time: more of them
+    means fewer and larger calls of the model, for models that are slow to start, and more memory.
+    """
+
+    max_length: int | None = None
+    max_rows: int = 200_000
+    max_changes_per_feature: int = 1
+    together: int = 64
+
+    def __post_init__(self) -> None:
+        if self.together < 1:
+            raise InvalidSetting(f"'together' must be at least 1 (got {self.together!r})")
+
+    def groups(self) -> Iterator[int]:
+        """How many people are done at a time: few at first."""
+        size = min(FIRST, self.together)
+        while True:
+            yield size
+            size = min(2 * size, self.together)
+
+    def planner(self, problem: Problem, black_box: BlackBox) -> ExactPlanner:
+        """The planner with these settings."""
+        return ExactPlanner(
+            problem,
+            black_box,
+            max_length=self.max_length,
+            max_rows=self.max_rows,
+            max_changes_per_feature=self.max_changes_per_feature,
+        )
+
+
+def load_black_box(model: Model, problem: Problem) -> BlackBox:
+    """The model itself, loaded if it is only named."""
+    return model.load(problem) if isinstance(model, ModelPlace) else model
 
 
 @dataclass(frozen=True)
@@ -83,25 +160,25 @@ class Summary:
 
     def _proved(self) -> str:
         counts = self.verdicts
-        proved = [_said(counts["optimal"], "plan is", "plans are each", "the cheapest there is")]
-        proved += [_said(counts["infeasible"], "person has", "people have", "none")]
-        open_ = [
-            _said(self.bounded, "plan", "plans", "may not be the cheapest (bounded)"),
-            _said(self.unknown, "person", "people", "without one may have one (unknown)"),
-        ]
-        text = "".join(
-            f"{word}: {', '.join(part for part in parts if part)}. "
-            for word, parts in (("Proved", proved), ("Not proved", open_))
-            if any(parts)
-        )
-        return text + "A higher --max-rows tells more. " * any(open_)
+        text = ""
+        if proved := [
+            *_said(counts["optimal"], "plan is the cheapest", "plans are each the cheapest"),
+            *_said(counts["infeasible"], "person has none", "people have none"),
+        ]:
+            text += f"Proved, among the steps considered: {', '.join(proved)}. "
+        if unproved := [
+            *_said(self.bounded, "plan", "plans", " may not be the cheapest (bounded)"),
+            *_said(self.unknown, "person", "people", " without one may have one (unknown)"),
+        ]:
+            text += f"Not proved: {', '.join(unproved)}. A higher --max-rows tells more. "
+        return text
 
     def _talks(self) -> str:
-        text = f" Of {_said(self.conversations, 'conversation', 'conversations', 'given')}, "
+        [given] = _said(self.conversations, "conversation", "conversations")
+        text = f" Of {given} given, "
         if self.nameless:
             text += f"{self.nameless:,} without 'id' do not say whose they are and are not used; "
-        if self.said:
-            people = _said(self.said, "person", "people", "of the table said")
+        for people in _said(self.said, "person", "people", " of the table said"):
             return text + f"what {people} in them was used."
         return text + (
             "none says anything of a person of the table: everybody was planned under the prior. "
@@ -109,19 +186,23 @@ class Summary:
         )
 
 
-def _said(count: int, one: str, many: str, what: str) -> str:
-    return f"{count:,} {one if count == 1 else many} {what}" if count else ""
+def _said(count: int, one: str, many: str, what: str = "") -> list[str]:
+    return [f"{count:,} {one if count == 1 else many}{what}"] if count else []
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: ``done`` of about ``rows`` rows, ``resumed`` of them by an earlier run."""
+    """How far a run is: ``done`` of about ``rows`` rows, ``resumed`` of them by an earlier run.
+
+    ``stopping``: Ctrl-C was pressed, and the people being searched are the last.
+    """
 
     done: int
     rows: int
     resumed: int
     planned: int
     bad: int
+    stopping: bool = False
 
 
 def plan_portfolio(
@@ -133,13 +214,15 @@ def plan_portfolio(
     *,
     id_name: str | None = None,
     search: Search = Search(),
-    chunk: int = CHUNK,
     workers: int | None = None,
     cluster: str | None = None,
     restart: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """A certified plan for every refused person of a table, written to ``output``.
+
+    Whoever is done is kept beside the output until all are: a run that ended early, by Ctrl-C
+    or a kill, goes on when it is started again.
 
     Parameters
     ----------
@@ -150,13 +233,14 @@ def plan_portfolio(
         the output, ``….bad.csv``, with their number and the reason.
     weights
         :class:`Everyone`, or a table with a row of weights per person in the same order.
-    chunk
-        Rows that are done at a time; plans do not depend on the number of workers.
     restart
         Discard an unfinished run, and an output that is there already.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, once the people being searched are done; at once after a second one.
     """
-    if chunk < 1:
-        raise InvalidSetting(f"'chunk' must be at least 1 row (got {chunk!r})")
     target = Path(output)
     check_output(target)
     tables = [people, *([weights] if isinstance(weights, (str, Path)) else [])]
@@ -177,7 +261,7 @@ def plan_portfolio(
         )
     black_box = load_black_box(model, problem)
     _check_settings(problem, black_box, given, search, workers)
-    journal = Journal(
+    ledger = Ledger(
         beside(target, ".parts"),
         {
             "people": source.digest,
@@ -186,22 +270,74 @@ def plan_portfolio(
             "model": _identity(model, black_box),
             "search": asdict(search),
             "id column": name,
-            "chunk size": chunk,
             "columns of the plans": SCHEMA.names,
         },
     )
+    stopping = threading.Event()
+
+    def groups() -> Iterator[tuple[Chunk, Any]]:
+        for chunk, own in with_people(source, given, search.groups):
+            if stopping.is_set():
+                return
+            if chunk.number not in ledger.done:
+                if isinstance(own, Everyone) and own.personal:
+                    own = own.only(ids_of(chunk, problem.space, name))
+                yield chunk, own
+
+    def report() -> None:
+        if progress is not None:
+            done, planned, bad = (ledger.total(key) for key in ("rows", "planned", "bad"))
+            rows = max(source.rows, done)
+            progress(Progress(done, rows, resumed, planned, bad, stopping.is_set()))
+
     try:
-        journal.begin(restart)
-        resumed = journal.total("rows")
-        initargs = (problem, model, search, name)
-        order = _run(journal, source, given, initargs, chunk, workers, cluster, progress)
-        with writing(target):
-            summary = _finish(journal, order, target, resumed)
+        ledger.begin(restart)
+        resumed = ledger.total("rows")
+        report()
+        with _stopped_gently(stopping, report):
+            for _, done in run_tasks(
+                plan_group,
+                groups(),
+                workers=workers,
+                cluster=cluster,
+                initializer=prepare,
+                initargs=(problem, model, search, name),
+            ):
+                ledger.add(done)
+                report()
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        bad_file = beside(target, ".bad.csv")
+        ledger.finish(target, bad_file)
     finally:
-        journal.close()
+        ledger.close()
+    counts = {key: ledger.total(key) for key in COUNTS}
+    summary = Summary(
+        **counts, resumed=resumed, output=target, bad_file=bad_file if counts["bad"] else None
+    )
     if isinstance(given, Everyone):
         return replace(summary, conversations=given.conversations, nameless=given.nameless)
     return summary
+
+
+@contextmanager
+def _stopped_gently(stopping: threading.Event, report: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C sets ``stopping``; the second does what one did before."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        stopping.set()
+        report()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_settings(
@@ -225,65 +361,6 @@ def _identity(model: Model, black_box: BlackBox) -> str:
     return fingerprint
 
 
-def _run(
-    journal: Journal,
-    source: Source,
-    weights: Weights,
-    initargs: tuple[Any, ...],
-    size: int,
-    workers: int | None,
-    cluster: str | None,
-    progress: Callable[[Progress], None] | None,
-) -> list[int]:
-    """Do the chunks that are not done yet; the numbers of all chunks, in order."""
-    sizes: dict[int, int] = {}
-    order: list[int] = []
-    resumed = journal.total("rows")
-    problem, _, _, id_name = initargs
-
-    def tasks() -> Iterator[tuple[Chunk, Any]]:
-        for piece, own in together(source, weights, size):
-            order.append(piece.number)
-            if piece.number not in journal.done:
-                sizes[piece.number] = piece.size
-                if isinstance(own, Everyone) and own.personal:
-                    own = own.only(ids_of(piece, problem.space, id_name))
-                yield piece, own
-
-    def report() -> None:
-        if progress is not None:
-            done = journal.total("rows")
-            planned, bad = journal.total("planned"), journal.total("bad")
-            progress(Progress(done, max(source.rows, done), resumed, planned, bad))
-
-    report()
-    for _, result in run_tasks(
-        plan_chunk,
-        tasks(),
-        workers=workers,
-        cluster=cluster,
-        initializer=prepare,
-        initargs=initargs,
-    ):
-        journal.add(result, sizes.pop(result.chunk))
-        report()
-    return order
-
-
-def _finish(journal: Journal, chunks: list[int], target: Path, resumed: int) -> Summary:
-    bad_file = beside(target, ".bad.csv")
-    bad_file.unlink(missing_ok=True)
-    if journal.total("bad"):
-        parts = [journal.bad(number) for number in chunks if journal.done[number]["bad"]]
-        assemble(parts, bad_file, BAD_SCHEMA)
-    assemble([journal.plans(number) for number in chunks], target, SCHEMA)
-    counts = {key: journal.total(key) for key in COUNTS}
-    journal.end()
-    return Summary(
-        **counts, resumed=resumed, output=target, bad_file=bad_file if counts["bad"] else None
-    )
-
-
 def beside(output: Path, ending: str) -> Path:
     """A path beside the output: ``plans.parquet`` and ``.bad.csv`` give ``plans.bad.csv``.
 
@@ -291,3 +368,90 @@ def beside(output: Path, ending: str) -> Path:
     ('plans.bad.csv', 'plans.parts')
     """
     return output.with_name(output.stem + ending)
+
+
+@dataclass(frozen=True)
+class _Workplace:
+    planner: ExactPlanner
+    id_name: str | None
+    together: int
+
+
+_workplace: _Workplace | None = None
+
+
+def prepare(problem: Problem, model: Model, search: Search, id_name: str | None) -> None:
+    """Run once in every worker: load the model, build the planner."""
+    global _workplace
+    planner = search.planner(problem, load_black_box(model, problem))
+    _workplace = _Workplace(planner, id_name, search.together)
+
+
+def workplace() -> _Workplace:
+    """What this worker was prepared with."""
+    if _workplace is None:
+        raise InvalidSetting("a worker must be prepared before it plans; call prepare(...) first")
+    return _workplace
+
+
+def plan_group(task: tuple[Chunk, Any]) -> Done:
+    """Plans for a group of people; rows that cannot be planned are listed with the reason."""
+    chunk, weights_of = task
+    place = workplace()
+    people = people_of(chunk, place.planner.problem.space, place.id_name)
+    given: Given = weights_of.of(people.rows, people.ids)
+    usable = np.array([i for i in range(len(people)) if i not in given.without], np.intp)
+    found, failed = _plan(place.planner, people, given, usable)
+    without = ((int(people.rows[i]), people.ids[i], why) for i, why in given.without.items())
+    bad = [*people.bad, *without, *failed]
+    kept, plans = list(found), list(found.values())
+    verdicts = Counter(plan.certificate.verdict for plan in plans)
+    counts = {
+        "rows": chunk.size,
+        "people": len(plans),
+        "refused": sum(1 for plan in plans if plan.steps or not plan.success),
+        "planned": sum(1 for plan in plans if plan.steps),
+        "bounded": verdicts["bounded"],
+        "unknown": verdicts["unknown"],
+        "said": sum(1 for position in kept if given.said[position]),
+        "bad": len(bad),
+        "joined_lines": sum(b.lines for b in chunk.broken.values() if b.lines > 1),
+    }
+    plans_made = plans_table(people, given.stated, plans, kept)
+    return Done(chunk.number, plans_made, bad_table(bad, chunk), counts)
+
+
+def _plan(
+    planner: ExactPlanner, people: People, given: Given, these: Any
+) -> tuple[dict[int, Plan], list[tuple[int, str, str]]]:
+    """Plans with reasons, by position. Where the model fails on somebody, the others are
+    planned alone."""
+    if not len(these):
+        return {}, []
+    try:
+        limits = [given.limits[i] for i in these]
+        plans = planner.plan_many(people.states[these], given.weights[these], limits)
+        explained = explain_plans(planner.problem, planner.black_box, plans)
+        return {i: one.plan for i, one in zip(these.tolist(), explained, strict=True)}, []
+    except ModelOutput as error:
+        if len(these) == 1:
+            [only] = these.tolist()
+            return {}, [(int(people.rows[only]), people.ids[only], str(error))]
+    middle = len(these) // 2
+    left, bad_left = _plan(planner, people, given, these[:middle])
+    right, bad_right = _plan(planner, people, given, these[middle:])
+    return {**left, **right}, bad_left + bad_right
+
+
+def read_problem_and_model(
+    path: Path, model: str | None, **options: Any
+) -> tuple[Problem, ModelPlace]:
+    """The problem of a file and where its model is: as asked for, else as the file states."""
+    problem = read_problem(path)
+    place = model or model_location(problem, path)
+    if place is None:
+        raise InvalidSetting(
+            f"'{path}' names no model; give one with --model (a .onnx or .skops file, or an "
+            "http(s) address), or write it into the problem"
+        )
+    return problem, ModelPlace(place, options)

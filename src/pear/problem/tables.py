@@ -13,9 +13,10 @@ import csv
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,8 +101,10 @@ class Source:
     rows: int
     digest: str
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows; the last one may be smaller."""
+    def chunks(self, size: int | Iterable[int]) -> Iterator[Chunk]:
+        """Chunks of ``size`` rows, or of one size after the other; the last may be smaller."""
+        sizes = itertools.repeat(size) if isinstance(size, int) else iter(size)
+        size = next(sizes)
         number = first = start = end = 0
         held: list[pd.DataFrame] = []
         broken: dict[int, Broken] = {}
@@ -118,7 +121,7 @@ class Source:
                     cut = int(np.searchsorted(whole.index, first + size))
                     held = [whole.iloc[cut:]]
                     yield _chunk(number, first, size, whole.iloc[:cut], broken, starts)
-                    number, first = number + 1, first + size
+                    number, first, size = number + 1, first + size, next(sizes)
             start = end
         if end > first:
             yield _chunk(number, first, end - first, _joined(held), broken, starts)

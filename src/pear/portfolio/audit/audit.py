@@ -5,21 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.portfolio.audit.cells import Attribute
-from pear.portfolio.audit.compared import attributes_of, names_of
-from pear.portfolio.audit.family import Tests, judged, judged_flip
+from pear.arrays import Flags, Floats
+from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord, InvalidSetting
 from pear.portfolio.audit.flips import Flipped, flip, is_used
-from pear.portfolio.audit.groups import Cut, Grouping, groupings, make_cut
+from pear.portfolio.audit.groups import (
+    Cut,
+    Grouping,
+    attributes_of,
+    groupings,
+    make_cut,
+    names_of,
+)
 from pear.portfolio.audit.plans import Plans
-from pear.portfolio.audit.report import Report
-from pear.portfolio.audit.statistics import holm
-from pear.portfolio.audit.talks import Talks, read_talks
-from pear.portfolio.conversations import Conversation
-from pear.portfolio.worker import Model, Search, load_black_box
+from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
+from pear.portfolio.audit.statistics import (
+    amount_test,
+    estimate,
+    gained_or_lost_test,
+    holm,
+    paired_test,
+    share_estimate,
+    share_test,
+)
+from pear.portfolio.conversations import Conversation, read_under
+from pear.portfolio.run import Model, Search, load_black_box
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Problem
 
@@ -178,3 +192,201 @@ def _flips(
             prior=prior, search=search, most=most, rng=rng, workers=workers,
         )  # fmt: skip
     return found, unused, ""
+
+
+@dataclass(frozen=True)
+class Talks:
+    """n people who had conversations: their attributes, and measures of ``(n,)`` each."""
+
+    people: pd.DataFrame
+    measures: dict[str, Floats]
+
+
+def read_talks(
+    problem: Problem,
+    plans: Plans,
+    attributes: pd.DataFrame,
+    conversations: Sequence[Conversation],
+    prior: GaussianMixturePrior | None,
+) -> Talks:
+    """Conversations by person: those of one id are one person, however often they talked.
+
+    An attribute that a conversation does not tell is that of the person of the plans with the
+    same id, where there is exactly one.
+    """
+    numbers: dict[tuple[bool, str], list[int]] = {}
+    for number, one in enumerate(conversations):
+        # A conversation without an id is somebody of their own.
+        numbers.setdefault((one.named, one.id), []).append(number)
+    rows = _rows_by_id(plans)
+    persons, finished, questions, fits = [], [], [], []
+    for (named, name), own in numbers.items():
+        row = rows.get(name) if named else None
+        persons.append(_attributes(problem, attributes, conversations[own[-1]], row))
+        ended = [conversations[i].n_questions for i in own if conversations[i].finished]
+        finished.append(float(bool(ended)))
+        # Who gave up was asked less than needed: that is no advantage.
+        questions.append(np.mean(ended) if ended else np.nan)
+        if prior is not None:
+            fits.append(_fit([(i, conversations[i]) for i in own], prior))
+    measures = {"finished": np.array(finished), "questions": np.array(questions, float)}
+    if prior is not None:
+        measures["fit"] = np.array(fits)
+    return Talks(pd.DataFrame(persons, columns=list(attributes.columns), dtype=object), measures)
+
+
+def _rows_by_id(plans: Plans) -> dict[str, int]:
+    ids = list(plans.ids or ())
+    found = {name: place for place, name in enumerate(ids) if name}
+    if len(found) < len(ids):
+        twice = pd.Series(ids)
+        for name in twice[twice.duplicated()].unique():
+            found.pop(name, None)
+    return found
+
+
+def _attributes(
+    problem: Problem, attributes: pd.DataFrame, said: Conversation, row: int | None
+) -> dict[str, Any]:
+    own: dict[str, Any] = {}
+    for name in attributes.columns:
+        if name not in said.person:
+            own[name] = None if row is None else attributes[name].iloc[row]
+            continue
+        own[name] = said.person[name]
+        if name in problem.space.names:
+            try:
+                problem.space[name].code(own[name])
+            except InvalidRecord as error:
+                raise InvalidData(
+                    f"the conversation of '{said.id}' is with nobody there can be: {error}"
+                ) from None
+    return own
+
+
+def _fit(own: Sequence[tuple[int, Conversation]], prior: GaussianMixturePrior) -> float:
+    """Log-likelihood per choice above that of a guess; NaN where nothing was chosen."""
+    gains = []
+    for number, conversation in own:
+        reading = read_under(conversation, prior, np.random.default_rng([17, number]))
+        gains.append(reading.log_likelihoods - reading.chance)
+    together = np.concatenate(gains)
+    return float(together.mean()) if len(together) else float("nan")
+
+
+class Tests:
+    """All tests of one report; a test's number waits in ``adjusted`` until all are known."""
+
+    def __init__(self, smallest: int, rng: np.random.Generator) -> None:
+        self.smallest, self.rng = smallest, rng
+        self.entries: list[float] = []
+        self._known: dict[Any, int] = {}
+
+    def add(self, p: float, key: Any = None) -> int:
+        """The number of a test; the same comparison from the other side is the same test."""
+        self.entries.append(p)
+        if key is not None:
+            self._known[key] = len(self.entries) - 1
+        return len(self.entries) - 1
+
+    def groups(
+        self,
+        grouping: Grouping,
+        measures: Mapping[str, Floats],
+        undecided: Flags | None = None,
+    ) -> tuple[Group, ...]:
+        """Every group by every measure ``(n,)``; who is in no group counts nowhere."""
+        inside = {m: np.where(grouping.of >= 0, values, np.nan) for m, values in measures.items()}
+        return tuple(
+            Group(
+                label,
+                {m: self.cell(grouping.of == code, values, m) for m, values in inside.items()},
+                0 if undecided is None else int((undecided & (grouping.of == code)).sum()),
+            )
+            for code, label in enumerate(grouping.labels)
+        )
+
+    def cell(self, members: Flags, values: Floats, measure: str) -> Cell:
+        """One measure of a group against everybody else; values NaN do not count."""
+        counted = ~np.isnan(values)
+        inside, outside = values[members & counted], values[~members & counted]
+        n, share = len(inside), measure in SHARES
+        if n < self.smallest:
+            return Cell(n, too_small=True)
+        middle = share_estimate(inside > 0) if share else estimate(inside, self.rng)
+        found = Cell(n, too_small=False, estimate=middle)
+        if len(outside) < self.smallest:
+            return found
+        key = (
+            measure,
+            frozenset([(members & counted).tobytes(), (~members & counted).tobytes()]),
+        )
+        number = self._known.get(key)
+        if number is None:
+            p = share_test(inside > 0, outside > 0) if share else amount_test(inside, outside)
+            number = self.add(p, key)
+        difference = float(inside.mean() - outside.mean())
+        return replace(
+            found,
+            difference=difference,
+            size=abs(difference) / (float(values[counted].std()) or 1.0),
+            p=self.entries[number],
+            adjusted=number,
+        )
+
+    def flip(self, flipped: Any) -> Flip:
+        """The same people twice; those undecided either way count only as such."""
+        decided = ~flipped.undecided
+        n = int(decided.sum())
+        entry = Flip(
+            flipped.attribute,
+            flipped.before,
+            flipped.after,
+            len(decided),
+            n < self.smallest,
+            of=flipped.of,
+            value=flipped.value,
+            undecided=int(flipped.undecided.sum()),
+        )
+        if entry.too_small:
+            return entry
+        gained, lost = flipped.gained[decided], flipped.lost[decided]
+        plan_p = gained_or_lost_test(int(gained.sum()), int(lost.sum()))
+        entry = replace(
+            entry,
+            share_approved=float(flipped.approved[decided].mean()),
+            share_plan_lost=float(lost.mean()),
+            share_plan_gained=float(gained.mean()),
+            plan_p=plan_p,
+            plan_adjusted=self.add(plan_p),
+        )
+        both = flipped.difference[~np.isnan(flipped.difference)]
+        if len(both) < self.smallest:
+            return entry
+        p = paired_test(both)
+        return replace(entry, difference=estimate(both, self.rng), p=p, adjusted=self.add(p))
+
+
+def judged(part: Attribute, adjusted: Sequence[float], level: float) -> Attribute:
+    """The groups with their adjusted probabilities in place of their tests' numbers."""
+    groups = (
+        replace(g, cells={m: _judge(cell, adjusted, level) for m, cell in g.cells.items()})
+        for g in part.groups
+    )
+    return replace(part, groups=tuple(groups))
+
+
+def judged_flip(entry: Flip, adjusted: Sequence[float], level: float) -> Flip:
+    """The same for people flipped."""
+    found: Flip = _judge(entry, adjusted, level)
+    if found.plan_adjusted is None:
+        return found
+    value = adjusted[int(found.plan_adjusted)]
+    return replace(found, plan_adjusted=value, plan_flagged=value <= level)
+
+
+def _judge(entry: Any, adjusted: Sequence[float], level: float) -> Any:
+    if entry.adjusted is None:
+        return entry
+    value = adjusted[int(entry.adjusted)]
+    return replace(entry, adjusted=value, flagged=value <= level)

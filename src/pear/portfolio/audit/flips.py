@@ -14,8 +14,8 @@ from pear.decision.blackbox import probe_states
 from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.audit.groups import Cut
-from pear.portfolio.draws import weights_from
-from pear.portfolio.worker import Model, Search, prepare, workplace
+from pear.portfolio.beliefs import weights_from
+from pear.portfolio.run import Model, Search, prepare, workplace
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 

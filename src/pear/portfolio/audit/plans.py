@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord, PearError
-from pear.portfolio.output import COLUMNS
+from pear.portfolio.ledger import COLUMNS
 from pear.portfolio.run import beside
 from pear.problem import Limits, Problem
 from pear.problem.tables import Source, open_table

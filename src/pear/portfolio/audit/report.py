@@ -1,13 +1,101 @@
-"""What does an audit find, as plain data?"""
+"""What does an audit find: as plain data, and in words a person can follow?"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pear.portfolio.audit.cells import Attribute, Flip
-from pear.portfolio.audit.findings import findings
+from pear.portfolio.audit.statistics import Estimate
+from pear.problem.words import show_number
+
+MEASURES = {
+    "plan": "share of the refused with a plan",
+    "cost": "cost of the plan",
+    "length": "steps of the plan",
+    "finished": "share of conversations that ended with a plan accepted",
+    "questions": "questions answered until a plan was accepted",
+    "fit": "how much better than a guess the prior predicts an answer (log-likelihood per choice)",
+}
+"""Every measure, in words. The first three are over the refused (cost and steps over those with
+a plan), the others over conversations."""
+
+SHARES = ("plan", "finished")
+"""Measures that are shares of people."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measure of one group.
+
+    ``p`` is of the difference between the group and everybody else, ``adjusted`` after Holm's
+    correction; both None where nothing was tested. ``too_small`` groups get no estimate: they
+    are never reported as equal.
+    """
+
+    n: int
+    too_small: bool
+    estimate: Estimate | None = None
+    difference: float | None = None
+    size: float | None = None
+    """The difference without its sign, in standard deviations of everybody compared."""
+    p: float | None = None
+    adjusted: float | None = None
+    flagged: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group: its name and its measures. For ``undecided`` of its refused neither a plan nor
+    a proof that there is none was found: they are in no measure."""
+
+    label: str
+    cells: dict[str, Cell]
+    undecided: int = 0
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """All groups by one attribute or by a pair of attributes; ``ungrouped`` of the refused, and
+    ``unheard`` of those in conversations, are in none."""
+
+    name: str
+    attributes: tuple[str, ...]
+    groups: tuple[Group, ...]
+    ungrouped: int
+    unheard: int = 0
+
+
+@dataclass(frozen=True)
+class Flip:
+    """The same people of one group with the protected attribute of another.
+
+    ``share_approved`` of them would be approved as they are; ``share_plan_lost`` would have no
+    plan any more, ``share_plan_gained`` have one only then (``plan_p`` of the two);
+    ``difference`` is what their plan would cost more (less when negative), over those who have
+    one both ways, unless those are too few. ``n`` of the group's refused were taken; ``undecided``
+    of them are in none of these numbers. A number became ``value`` for all of them.
+    """
+
+    attribute: str
+    before: str
+    after: str
+    n: int
+    too_small: bool
+    of: int = 0
+    value: float | None = None
+    undecided: int = 0
+    share_approved: float | None = None
+    share_plan_lost: float | None = None
+    share_plan_gained: float | None = None
+    plan_p: float | None = None
+    plan_adjusted: float | None = None
+    plan_flagged: bool = False
+    difference: Estimate | None = None
+    p: float | None = None
+    adjusted: float | None = None
+    flagged: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,3 +184,94 @@ class Report:
     def to_json(self) -> str:
         """The report as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+SINGLE, PAIRS, SAME = "By one attribute", "By two attributes", "The same people, flipped"
+
+Size = tuple[float, float]
+"""What findings of one kind are ranked by: shares of people with a plan before amounts."""
+
+Ranked = dict[object, tuple[Size, str]]
+
+
+def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str, list[str]]:
+    """Differences that stand out, by kind; kinds without any are left out."""
+    by_kind: dict[str, Ranked] = {SINGLE: {}, PAIRS: {}, SAME: {}}
+    for attribute in attributes:
+        ranked = by_kind[SINGLE if len(attribute.attributes) == 1 else PAIRS]
+        for group in attribute.groups:
+            for measure, cell in group.cells.items():
+                if cell.flagged and cell.difference is not None:
+                    # Two groups that are each other's rest are one finding, told once.
+                    key = (attribute.name, measure, cell.p, round(abs(cell.difference), 9))
+                    words = _group(attribute, group, measure, cell)
+                    ranked.setdefault(key, ((0.0, cell.size or 0.0), words))
+    for flip in flips:
+        for number, found in enumerate(_flip(flip)):
+            by_kind[SAME][flip.attribute, flip.before, flip.after, number] = found
+    return {
+        kind: [words for _, words in sorted(ranked.values(), key=lambda one: one[0], reverse=True)]
+        for kind, ranked in by_kind.items()
+        if ranked
+    }
+
+
+def _group(attribute: Attribute, group: Group, measure: str, cell: Cell) -> str:
+    assert cell.estimate is not None
+    assert cell.difference is not None
+    share = measure in SHARES
+    mean, rest = cell.estimate.mean, cell.estimate.mean - cell.difference
+    return (
+        f"{attribute.name}: {group.label}: {MEASURES[measure]}: {show(mean, share)} against "
+        f"{show(rest, share)} for everybody else (adjusted p = {shown_p(cell.adjusted)})"
+    )
+
+
+def _flip(flip: Flip) -> list[tuple[Size, str]]:
+    who = flipped_words(flip)
+    found: list[tuple[Size, str]] = []
+    gained, lost = flip.share_plan_gained or 0.0, flip.share_plan_lost or 0.0
+    if flip.plan_flagged:
+        found.append((
+            (1.0, abs(gained - lost)),
+            f"{who}: {gained:.1%} would have a plan who have none, and {lost:.1%} none who have "
+            f"one (adjusted p = {shown_p(flip.plan_adjusted)})",
+        ))  # fmt: skip
+    if flip.flagged and flip.difference is not None:
+        amount = flip.difference.mean
+        found.append((
+            (0.0, abs(amount)),
+            f"{who}: the plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} on "
+            f"average (adjusted p = {shown_p(flip.adjusted)})",
+        ))  # fmt: skip
+    return found
+
+
+def flipped_words(flip: Flip) -> str:
+    """Who became whom.
+
+    >>> flipped_words(Flip("age", "below 31", "31 to below 40", 50, False, value=35.0))
+    'age: the same people (below 31) if they were 31 to below 40 (35 for all)'
+    """
+    value = "" if flip.value is None else f" ({show_number(flip.value)} for all)"
+    return f"{flip.attribute}: the same people ({flip.before}) if they were {flip.after}{value}"
+
+
+def show(value: float, share: bool) -> str:
+    """A number for people: a share in percent, or an amount.
+
+    >>> show(0.515, True), show(123.456, False), show(1.234, False)
+    ('51.5%', '123', '1.23')
+    """
+    return f"{value:.1%}" if share else f"{value:.3g}"
+
+
+def shown_p(p: float | None) -> str:
+    """A probability for people.
+
+    >>> shown_p(0.0312), shown_p(1e-9), shown_p(None)
+    ('0.031', 'below 0.001', 'not tested')
+    """
+    if p is None:
+        return "not tested"
+    return "below 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,13 +1,17 @@
-"""What does each person of a portfolio find costly?
+"""What is believed of each person of a portfolio: what do changes cost them, what can they not do?
 
 Three answers: draws of the prior for everybody, a table with one row of weights per person in
-the order of the people, or draws of what a conversation taught about some of them.
+the order of the people, or draws of what a conversation taught about some of them. A plan under
+the prior is the one of least mean cost over few draws. They are spread over the kinds of people
+in proportion to their shares, and centred within each kind: as few plain random draws would say
+more about chance than about the prior.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -16,18 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import InvalidData, InvalidSetting
+from pear.arrays import Floats
+from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.portfolio.conversations import Conversation, learned_weights, stated_limits
-from pear.portfolio.draws import SAMPLES, as_json, prior_draws, stated
-from pear.preferences import GaussianMixturePrior
+from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import NO_LIMITS, Limits, Problem
+from pear.problem.files import prior_location
 from pear.problem.people import name_of
 from pear.problem.tables import Chunk, Source, open_table
 
+SAMPLES = 32
+"""Draws by default; more of them change no plan to speak of, and take longer."""
+
+SEED = 0
+
 PREFIX = "w:"
 """Weight columns may carry it, to tell them from the features of the same name."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -147,9 +155,9 @@ class Table:
         """Hash of the table's content."""
         return self.source.digest
 
-    def chunks(self, size: int) -> Iterator[TableChunk]:
+    def chunks(self, sizes: Iterable[int]) -> Iterator[TableChunk]:
         """Chunks that go with the chunks of the people."""
-        for chunk in self.source.chunks(size):
+        for chunk in self.source.chunks(sizes):
             yield TableChunk(chunk, self.columns, self.id_name)
 
 
@@ -215,13 +223,15 @@ def weights_table(path: str | Path, problem: Problem, id_name: str | None = None
     return Table(source, columns, name)
 
 
-def together(source: Source, weights: Weights, size: int) -> Iterator[tuple[Chunk, Any]]:
+def with_people(
+    source: Source, weights: Weights, sizes: Callable[[], Iterable[int]]
+) -> Iterator[tuple[Chunk, Any]]:
     """Chunks of people with their weights; weights of fewer or more people are refused."""
     if isinstance(weights, Everyone):
-        for chunk in source.chunks(size):
+        for chunk in source.chunks(sizes()):
             yield chunk, weights
         return
-    for chunk, own in zip_longest(source.chunks(size), weights.chunks(size)):
+    for chunk, own in zip_longest(source.chunks(sizes()), weights.chunks(sizes())):
         people, given = (chunk.size if chunk else 0), (own.chunk.size if own else 0)
         if people != given:
             first = chunk.first if chunk else own.chunk.first
@@ -233,3 +243,91 @@ def together(source: Source, weights: Weights, size: int) -> Iterator[tuple[Chun
                 f"'{fewer}' ends after {first + min(people, given):,} rows and '{more}' goes on"
             )
         yield chunk, own
+
+
+def prior_draws(prior: GaussianMixturePrior, n: int, seed: int = SEED) -> Floats:
+    """n weights ``(n, p)`` that stand for a prior; the same ones for the same seed.
+
+    >>> prior = GaussianMixturePrior(
+    ...     [[0.0], [10.0]], [[1.0], [1.0]], component_weights=[3, 1], background_weight=0
+    ... )
+    >>> draws = prior_draws(prior, 8)
+    >>> (draws > 5).sum(), draws.mean().round(6)
+    (np.int64(2), np.float64(2.5))
+    """
+    if n < 1:
+        raise InvalidSetting(f"'samples' must be at least 1 (got {n!r})")
+    if n == 1:
+        return prior.mean()[None]
+    edges = np.cumsum(prior.shares)
+    places = (np.arange(n) + 0.5) / n * edges[-1]
+    kinds = np.minimum(np.searchsorted(edges, places, side="right"), prior.n_components - 1)
+    standard = np.random.default_rng(seed).standard_normal((n, prior.n_weights))
+    for kind in np.unique(kinds):
+        own = standard[kinds == kind]
+        spread = np.sqrt(len(own) / max(1, len(own) - 1))
+        standard[kinds == kind] = (own - own.mean(axis=0)) * spread
+    # Rounded, so that last digits of another machine's linear algebra make no other draws.
+    return np.asarray(np.round(prior.centres[kinds] + prior.coloured(standard, kinds), 6))
+
+
+def stated(draws: Floats, seed: int = SEED) -> str:
+    """What a table of plans says of draws of the prior, in place of all their numbers.
+
+    >>> stated(np.zeros((4, 2)))
+    '{"prior_draws":4,"seed":0,"digest":"f5a5fd42d16a2030"}'
+    """
+    digest = hashlib.sha256((np.asarray(draws) + 0.0).tobytes()).hexdigest()[:16]
+    return as_json({"prior_draws": len(draws), "seed": seed, "digest": digest})
+
+
+def as_json(content: Any) -> str:
+    """Plain data as compact JSON."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def weights_from(text: str, n_weights: int, prior: GaussianMixturePrior | None) -> Floats:
+    """Weights ``(s, p)`` that a table of plans states: numbers, or draws of the prior."""
+    try:
+        content = json.loads(text)
+        if isinstance(content, dict):
+            n, seed = int(content["prior_draws"]), int(content["seed"])
+        else:
+            weights = np.atleast_2d(np.array(content, float))
+            if weights.ndim != 2 or weights.shape[1] != n_weights:
+                raise ValueError(f"{n_weights} numbers are needed")
+            return weights
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidData(f"these are no weights: {text[:80]!r} ({error})") from None
+    if prior is None:
+        raise InvalidSetting("the plans were made under a prior; give it, as 'pear plan' had it")
+    draws = prior_draws(prior, n, seed)
+    if json.loads(stated(draws, seed)) != content:
+        raise FingerprintMismatch(
+            "the plans were made under another prior; give the one they were made under "
+            "with --prior"
+        )
+    return draws
+
+
+def read_prior(problem: Problem, path: Path, prior: Path | None) -> GaussianMixturePrior:
+    """The prior of a file, else the one the problem's file names, else the one it implies."""
+    stated = prior_location(problem, path)
+    place = prior or (Path(stated) if stated else None)
+    if place is None:
+        return default_prior(problem)
+    try:
+        content = json.loads(Path(place).read_text(encoding="utf-8"))
+        found = GaussianMixturePrior.from_dict(content.get("prior", content))
+    except FileNotFoundError:
+        raise InvalidSetting(f"there is no prior '{place}'; 'pear fit-prior' makes one") from None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidSetting(
+            f"'{place}' cannot be read as a prior ({error}); 'pear fit-prior' makes one"
+        ) from None
+    if found.n_weights != len(problem.weight_names):
+        raise InvalidSetting(
+            f"the prior '{place}' is about {found.n_weights} weights and the problem has "
+            f"{len(problem.weight_names)}; fit one for this problem with 'pear fit-prior'"
+        )
+    return found
