@@ -4,7 +4,7 @@ import pytest
 from tests.service.helpers import PERSON, PROBLEM, RICH, Score, Talk
 
 from pear.decision import BlackBox
-from pear.planning.verification import verify_plan
+from pear.planning.verify import verify_plan
 from pear.problem import Plan
 
 

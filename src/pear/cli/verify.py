@@ -15,16 +15,17 @@ def command(
         str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
     ] = None,
     max_rows: Annotated[
-        int, typer.Option(help="Most rows asked of the model to repeat the proof.")
-    ] = 1_000_000,
+        int, typer.Option(help="Most states listed, and asked of the model, for the proof.")
+    ] = 200_000,
 ) -> None:
     """Check a plan independently: its steps, costs and scores by the book, then the proof again.
 
-    Ends with exit code 0 if everything claimed is confirmed, and 1 if anything is not.
+    Ends with exit code 0 if everything claimed is confirmed, 1 if anything is refused, and 2 if
+    nothing is refused but there were too many plans to prove it again.
     """
     from pear.decision.adapters import load_model
     from pear.errors import InvalidPlan, InvalidSetting
-    from pear.planning.verification import verify_plan
+    from pear.planning.verify import verify_plan
     from pear.problem import Plan
     from pear.problem.files import model_location, read_problem
 
@@ -48,4 +49,4 @@ def command(
     typer.echo("Checked:")
     typer.echo(report.words())
     if not report.confirmed:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if report.refusals else 2)
