@@ -38,7 +38,6 @@ from pear.optional import require
 from pear.parallel import core_count
 from pear.planning.exact import ExactPlanner
 from pear.planning.learned import FARE, WFARE, Policy, PolicyOnly
-from pear.planning.learned.choice import simulations_for
 from pear.planning.learned.training import Trainer, TrainingSettings
 from pear.planning.tree import TreeSearch
 from pear.preferences import GaussianMixturePrior, Logistic, Noiseless
@@ -222,7 +221,8 @@ def quality_against_rows(
     lines = []
     best = np.full(len(states), np.inf)
     for rows in budgets:
-        sims = simulations_for(problem, rows)
+        # Simulations per step with which W-FARE's two searches make use of the rows.
+        sims = max(1, min(200, rows // (2 * problem.max_length)))
         planners: dict[str, Any] = {
             "exact": ExactPlanner(problem, model, max_rows=rows),
             "exact, two changes per feature": ExactPlanner(

@@ -89,8 +89,7 @@ def command(
 
 
 def _train(trainer: Any, output: Path, restart: bool) -> None:
-    from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
-    from pear.planning.learned.progress import write_curves
+    from pear.planning.learned.training import load_checkpoint, save_checkpoint, write_curves
 
     unfinished = output.with_name(output.name + ".checkpoint")
     if restart:

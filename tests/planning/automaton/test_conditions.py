@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.planning.automaton.rules import rule_problem
 
-from pear.planning.automaton.conditions import Condition, because, conditions_of, show_number
-from pear.planning.automaton.inputs import Inputs, ranks
+from pear.planning.automaton.automaton import (
+    Condition,
+    Inputs,
+    because,
+    conditions_of,
+    ranks,
+    show_number,
+)
 from pear.planning.automaton.tree import STOP, MoveTree, grow, shortest_between
 
 PROBLEM = rule_problem()

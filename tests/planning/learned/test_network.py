@@ -6,10 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pear.planning.learned.loss import trace_loss
-from pear.planning.learned.network import build_agent
-from pear.planning.learned.observations import Observer
-from pear.planning.learned.traces import build_traces
+from pear.planning.learned.episodes import build_traces
+from pear.planning.learned.network import build_agent, trace_loss
+from pear.planning.learned.policy import Observer
 from tests.planning.small_problems import small_problem
 
 PROBLEM = small_problem()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pear.planning.learned.observations import Observer
+from pear.planning.learned.policy import Observer
 from pear.problem.costs import as_samples
 from tests.planning.small_problems import small_problem
 

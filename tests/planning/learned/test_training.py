@@ -8,12 +8,16 @@ import torch
 
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
-from pear.planning.learned.checkpoints import load_checkpoint, save_checkpoint
-from pear.planning.learned.fare import dirichlet
+from pear.planning.learned.episodes import EpisodeSearch, Shard
+from pear.planning.learned.planners import dirichlet
 from pear.planning.learned.policy import Policy, read_safetensors
-from pear.planning.learned.progress import write_curves
-from pear.planning.learned.training import Trainer, TrainingSettings
-from pear.planning.learned.workers import EpisodeSearch, Shard
+from pear.planning.learned.training import (
+    Trainer,
+    TrainingSettings,
+    load_checkpoint,
+    save_checkpoint,
+    write_curves,
+)
 from tests.planning.learned.agents import quick_trainer, sample_weights
 from tests.planning.small_problems import random_people, small_model, small_problem
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pear.planning.tree.evaluation import Evaluation, UniformPrior
-from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
 from pear.planning.tree.search import search
+from pear.planning.tree.trees import Effort, Evaluation, People, UniformPrior
 from pear.problem.costs import as_samples
 
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from pear.planning.tree.playouts import random_move
 from pear.planning.tree.rules import (
     LengthRules,
     SavingRules,
@@ -15,6 +14,7 @@ from pear.planning.tree.rules import (
     puct,
     saving_reward,
 )
+from pear.planning.tree.search import random_move
 
 
 def one(value):

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pear.planning.tree.evaluation import UniformPrior
-from pear.planning.tree.people import Effort, People
 from pear.planning.tree.rules import LengthRules, SavingRules
 from pear.planning.tree.search import search
+from pear.planning.tree.trees import Effort, People, UniformPrior
 from pear.problem.costs import as_samples
 from tests.planning.small_problems import random_people, small_model, small_problem
 from tests.planning.tree.searches import HandEvaluator, hand_search, tree_as_data

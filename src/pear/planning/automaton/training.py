@@ -9,18 +9,16 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.planning.automaton.automaton import START, Automaton
-from pear.planning.automaton.inputs import Inputs
+from pear.planning.automaton.automaton import START, Automaton, Inputs
 from pear.planning.automaton.tree import STOP, grow
 from pear.planning.planner import Planner
 from pear.problem import Limits, Plan, Problem, as_samples, walk
 from pear.problem.features import States
 
-Floats = NDArray[np.float64]
 SampleWeights = Callable[[int, np.random.Generator], Floats]
 """Draws weights of n people, shape ``(n, p)``."""
 

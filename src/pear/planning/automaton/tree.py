@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
+from pear.arrays import Floats
 from pear.errors import InvalidData
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 STOP = -1
 """Stands for "nothing more to do" among the moves a tree chooses from."""

@@ -1,7 +1,10 @@
 """What has been learned, for which problem, and how is it kept in a file?
 
-A policy is an agent's weights with what they were trained for. Files are safetensors: no
-code is ever run by loading one.
+A policy is an agent's weights with what they were trained for; its :class:`Observer` says what
+the agent sees of a person. Files are safetensors: no code is ever run by loading one.
+
+Reference: paper, appendix "Weighted-FARE": the state, and for W-FARE the mean cost of each
+function over all its arguments.
 """
 
 from __future__ import annotations
@@ -15,14 +18,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.optional import require
-from pear.planning.learned.observations import Observer
-from pear.planning.tree.evaluation import Evaluation
+from pear.planning.tree.trees import Evaluation
 from pear.problem import Problem
 from pear.problem.features import States
 
-Floats = NDArray[np.float64]
 Kind = Literal["rl", "fare", "wfare"]
 FORMAT = "pear-policy-1"
 
@@ -223,3 +225,34 @@ def _difference(part: str, trained: Any, here: Any) -> str:
     shown = [f"without {', '.join(gone[:3])}"] if gone else []
     shown += [f"with {', '.join(new[:3])}"] if new else []
     return f"{part}: now {' and '.join(shown) or 'in another order'}"
+
+
+COST_UNIT = 100.0
+"""Costs are seen in hundreds, to lie where the other inputs lie."""
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Turns states into the agent's input; ``with_costs`` adds what W-FARE sees."""
+
+    problem: Problem
+    with_costs: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of an observation."""
+        functions = len(self.problem.actions.actions) if self.with_costs else 0
+        return self.problem.space.one_hot_width + functions
+
+    def __call__(self, states: States, move_costs: Floats) -> NDArray[np.float32]:
+        """Observations ``(n, width)`` of states ``(n, d)`` whose moves cost ``(n, m)``."""
+        seen = self.problem.space.one_hot(states)
+        if self.with_costs:
+            seen = np.concatenate([seen, self.function_costs(move_costs) / COST_UNIT], axis=1)
+        return seen.astype(np.float32)
+
+    def function_costs(self, move_costs: Floats) -> Floats:
+        """Mean cost of each function over its arguments, shape ``(n, functions)``."""
+        counts = np.bincount(self.problem.actions.action_of)
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        return np.asarray(np.add.reduceat(move_costs, starts, axis=1) / counts)

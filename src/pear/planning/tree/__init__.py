@@ -1,6 +1,6 @@
 """Which plan does a Monte Carlo tree search find? Many people's trees in lockstep."""
 
-from pear.planning.tree.people import People, SearchOutcome
+from pear.planning.tree.planner import TreeSearch
 from pear.planning.tree.rules import (
     Rules,
     action_cost_bonus,
@@ -10,7 +10,7 @@ from pear.planning.tree.rules import (
     saving_reward,
 )
 from pear.planning.tree.search import search
-from pear.planning.tree.tree_search import TreeSearch
+from pear.planning.tree.trees import People, SearchOutcome
 
 __all__ = [
     "People",

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from pear.arrays import Floats
 
 FAILURE = -1.0
 """The reward of a plan that does not lead to the favourable decision."""

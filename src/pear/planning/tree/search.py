@@ -1,23 +1,31 @@
 """What does the tree search find? Selection, expansion, evaluation, backup, for everybody at once.
 
-One call of the black box and one of the evaluator per simulation serve all people.
+One call of the black box and one of the evaluator per simulation serve all people. Plain MCTS
+values a node by random moves from it; the others by what their policy says.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.planning.tree.arrays import NONE, Trees
-from pear.planning.tree.evaluation import Evaluator
-from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.people import Ask, Effort, Noise, People, SearchOutcome
-from pear.planning.tree.playouts import Playouts, random_playouts
+from pear.arrays import Floats, Indices
 from pear.planning.tree.rules import FAILURE, Rules
-from pear.problem import Problem
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
+from pear.planning.tree.trees import (
+    NONE,
+    Ask,
+    Effort,
+    Evaluator,
+    FoundPlans,
+    Noise,
+    People,
+    SearchOutcome,
+    Trees,
+)
+from pear.problem import Limits, Problem
+from pear.problem.features import States
 
 
 def search(
@@ -93,11 +101,11 @@ class LockstepSearch:
             trees=self.trees,
         )
 
-    def settled(self, who: Integers, nodes: Integers) -> NDArray[np.bool_]:
+    def settled(self, who: Indices, nodes: Indices) -> NDArray[np.bool_]:
         """Favourable nodes below which nothing can be cheaper: only STOP is left there."""
         return np.asarray(self.trees.favourable[who, nodes]) & self.stop_at_success
 
-    def plant(self, who: Integers) -> None:
+    def plant(self, who: Indices) -> None:
         """The start of every tree."""
         self.trees.states[:, 0] = self.people.states
         if self.people.scores is None:
@@ -109,7 +117,7 @@ class LockstepSearch:
         self.trees.size[:] = 1
         self.open(who, np.zeros(len(who), np.intp), memory)
 
-    def open(self, who: Integers, nodes: Integers, memory: NDArray[np.float32]) -> Floats:
+    def open(self, who: Indices, nodes: Indices, memory: NDArray[np.float32]) -> Floats:
         """Fill in the branches of scored nodes; their values, shape ``(n,)``."""
         trees, actions = self.trees, self.problem.actions
         states, depth = trees.states[who, nodes], trees.depth[who, nodes]
@@ -131,12 +139,12 @@ class LockstepSearch:
         value = np.where(legal.any(axis=1), evaluation.value, FAILURE)
         return np.where(good, self.rules.reward(length, cost, reference), value)
 
-    def add_noise(self, who: Integers, root: Integers) -> None:
+    def add_noise(self, who: Indices, root: Indices) -> None:
         if self.noise is not None and len(who):
             here = who, root[who]
             self.trees.prior[here] = self.noise(self.trees.prior[here], self.trees.legal[here])
 
-    def simulate(self, who: Integers, root: Integers, number: int) -> None:
+    def simulate(self, who: Indices, root: Indices, number: int) -> None:
         """One simulation for each of ``who``."""
         nodes, actions, last = self.descend(who, root)
         rows = np.arange(len(who))
@@ -154,7 +162,7 @@ class LockstepSearch:
             value[new] = self.expand(who[new], end[new], action[new], number)
         self.back_up(who, nodes, actions, value)
 
-    def descend(self, who: Integers, root: Integers) -> tuple[Integers, Integers, Integers]:
+    def descend(self, who: Indices, root: Indices) -> tuple[Indices, Indices, Indices]:
         """Follow the selection rule to a new branch, STOP or a dead end.
 
         Nodes and actions ``(n, L + 1)`` with -1 after the end, and the last place ``(n,)``;
@@ -185,7 +193,7 @@ class LockstepSearch:
                 break
         return nodes, actions, last
 
-    def expand(self, who: Integers, parents: Integers, moves: Integers, number: int) -> Floats:
+    def expand(self, who: Indices, parents: Indices, moves: Indices, number: int) -> Floats:
         """Add one node per person below ``parents``; their values, shape ``(n,)``."""
         trees, before = self.trees, self.trees.states[who, parents]
         weights = self.people.weights[who]
@@ -220,7 +228,7 @@ class LockstepSearch:
         played = self.play_out(who, nodes, walks, later)
         return np.where(open_here, played, value)
 
-    def play_out(self, who: Integers, nodes: Integers, walks: Playouts, scores: Floats) -> Floats:
+    def play_out(self, who: Indices, nodes: Indices, walks: Playouts, scores: Floats) -> Floats:
         """Rewards of playouts, shape ``(n,)``; those that succeed are kept as plans."""
         good = scores > self.bar
         first = np.where(good.any(axis=1), good.argmax(axis=1), NONE)
@@ -241,14 +249,14 @@ class LockstepSearch:
         self.found.append(FoundPlans(people, moves, path_scores, cost))
         return value
 
-    def back_up(self, who: Integers, nodes: Integers, actions: Integers, value: Floats) -> None:
+    def back_up(self, who: Indices, nodes: Indices, actions: Indices, value: Floats) -> None:
         """Add each simulation's reward to every branch on its way."""
         row, place = np.nonzero(actions >= 0)
         at = who[row], nodes[row, place], actions[row, place]
         self.trees.visits[at] += 1
         self.trees.totals[at] += value[row]
 
-    def advance(self, going: NDArray[np.bool_], root: Integers) -> NDArray[np.bool_]:
+    def advance(self, going: NDArray[np.bool_], root: Indices) -> NDArray[np.bool_]:
         """Take everybody's chosen move; who has none, or nothing behind it, is done."""
         who = np.flatnonzero(going)
         chosen, possible = self.choose(who, root[who])
@@ -261,7 +269,7 @@ class LockstepSearch:
         still[arrived] = more & ~self.settled(arrived, root[arrived])
         return still
 
-    def choose(self, who: Integers, root: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    def choose(self, who: Indices, root: Indices) -> tuple[Indices, NDArray[np.bool_]]:
         """The most visited move of each (then higher value, then smaller number), and who has
         one."""
         visits, totals = self.trees.visits[who, root], self.trees.totals[who, root]
@@ -275,3 +283,58 @@ class LockstepSearch:
         moves, scores = self.trees.way_to(who, nodes, self.problem.max_length)
         inside = FoundPlans(who, moves, scores, self.trees.cost[who, nodes])
         return FoundPlans.joined([inside, *self.found])
+
+
+@dataclass(frozen=True)
+class Playouts:
+    """Random continuations of n states, at most L moves each.
+
+    ``moves`` ``(n, L)`` with -1 after the end, ``states`` ``(n, L, d)`` after each move,
+    ``costs`` ``(n, L)`` of each move, ``lengths`` ``(n,)``.
+    """
+
+    moves: NDArray[np.intp]
+    states: States
+    costs: Floats
+    lengths: NDArray[np.intp]
+
+
+def random_move(legal: NDArray[np.bool_], uniforms: Floats) -> NDArray[np.intp]:
+    """One legal move per row, all as likely; -1 where none is legal, shape ``(n,)``.
+
+    >>> random_move(np.array([[False, True, True], [False, False, False]]), np.array([0.9, 0.5]))
+    array([ 2, -1])
+    """
+    count = legal.sum(axis=1)
+    wanted = np.minimum((uniforms * count).astype(np.intp), count - 1)
+    place = np.argmax(np.cumsum(legal, axis=1) > wanted[:, None], axis=1)
+    return np.where(count > 0, place, -1)
+
+
+def random_playouts(
+    problem: Problem,
+    states: States,
+    weights: Floats,
+    longest: NDArray[np.intp],
+    limits: Limits,
+    uniforms: Floats,
+) -> Playouts:
+    """Walk at most ``longest`` ``(n,)`` random legal moves from each state; nothing is scored."""
+    n, steps = uniforms.shape
+    walked = np.zeros((n, steps, states.shape[1]))
+    moves = np.full((n, steps), -1, np.intp)
+    costs = np.zeros((n, steps))
+    here = np.array(states)
+    going = np.arange(n)
+    for step in range(steps):
+        going = going[step < longest[going]]
+        if not len(going):
+            break
+        chosen = random_move(problem.actions.allowed(here[going], limits), uniforms[going, step])
+        going, chosen = going[chosen >= 0], chosen[chosen >= 0]
+        paid = problem.costs.costs(here[going], problem.actions, chosen, weights[going])
+        costs[going, step] = paid.mean(axis=1)
+        here[going] = problem.actions.apply(here[going], chosen)
+        moves[going, step] = chosen
+        walked[going, step] = here[going]
+    return Playouts(moves, walked, costs, (moves >= 0).sum(axis=1))

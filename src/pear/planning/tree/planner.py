@@ -1,6 +1,7 @@
-"""Which plan does a search planner return, and how are its rows counted?
+"""Which plan does a tree search return, and how are its rows counted?
 
-:class:`SearchPlanner` is what MCTS, FARE, W-FARE and the policy alone share.
+:class:`SearchPlanner` is what MCTS, FARE, W-FARE and the policy alone share; :class:`TreeSearch`
+is plain MCTS.
 """
 
 from __future__ import annotations
@@ -9,26 +10,30 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.planner import Candidates, Counted, Memory, by_limits, generators
-from pear.planning.tree.arrays import bytes_per_node
-from pear.planning.tree.evaluation import Evaluator
-from pear.planning.tree.found import FoundPlans
-from pear.planning.tree.people import Ask, Effort, People, SearchOutcome
-from pear.planning.tree.plans import heuristic_plan
-from pear.planning.tree.rules import Rules
+from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
-from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.planning.tree.trees import (
+    Ask,
+    Effort,
+    Evaluator,
+    FoundPlans,
+    People,
+    SearchOutcome,
+    UniformPrior,
+    bytes_per_node,
+)
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.costs import as_samples
 from pear.problem.features import States
-
-Floats = NDArray[np.float64]
 
 Returns = Literal["best", "path"]
 
@@ -257,3 +262,83 @@ def ask_once(score: Ask, states: States) -> Floats:
 
 def _list(rng: np.random.Generator | None) -> list[np.random.Generator] | None:
     return None if rng is None else [rng]
+
+
+class _Planner(Protocol):
+    method: str
+    problem: Problem
+    black_box: BlackBox
+
+
+def heuristic_plan(
+    planner: _Planner,
+    state: Floats,
+    moves: list[int],
+    weights: Floats,
+    scores: Floats,
+    rows: int,
+    seconds: float,
+    limits: Limits,
+) -> Plan:
+    """A plan from scored moves; where the last score is not favourable, one that says so.
+
+    ``scores`` are of the start and of the state after each move; ``rows`` is what finding
+    the plan is charged.
+    """
+    problem = planner.problem
+    longest = min(problem.max_length, limits.max_steps or problem.max_length)
+    success = bool(scores[-1] > problem.goal.bar(limits))
+    certificate = Certificate(
+        "heuristic" if success else "unknown",
+        rows=int(rows),
+        seconds=seconds,
+        max_length=longest,
+        max_changes_per_feature=longest,
+    )
+    return problem.make_plan(
+        state,
+        moves,
+        weights,
+        scores,
+        certificate,
+        limits=limits,
+        method=planner.method,
+        model_fingerprint=planner.black_box.fingerprint,
+    )
+
+
+class TreeSearch(SearchPlanner):
+    """Plain MCTS: uniform prior, random playouts, reward γ^length.
+
+    Of the successful plans it meets it returns the cheapest under the weights given. With
+    ``rules=SavingRules()`` the search itself is after cheap plans too.
+    """
+
+    method = "mcts"
+
+    def __init__(
+        self,
+        problem: Problem,
+        black_box: BlackBox,
+        *,
+        simulations: int = 15,
+        max_rows: int | None = None,
+        searches: int = 8,
+        returns: Returns = "best",
+        rules: LengthRules | SavingRules = LengthRules(),
+    ) -> None:
+        super().__init__(
+            problem,
+            black_box,
+            simulations=simulations,
+            max_rows=max_rows,
+            searches=searches,
+            returns=returns,
+        )
+        self.settings = rules
+
+    def rules(self) -> Rules:
+        return self.settings.build()
+
+    def evaluator(self) -> Evaluator:
+        return UniformPrior()
