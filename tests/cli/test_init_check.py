@@ -11,7 +11,7 @@ from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import save_sklearn
 from pear.errors import InvalidData, InvalidProblem, InvalidSetting
-from pear.problem.files import read_problem, write_problem
+from pear.problem.files import load_problem, write_problem
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_init_then_check_tells_who_has_a_plan(folder):
     assert "Favourable, by its name: approved = True." in first
     assert "Taken for personal attributes, immutable and protected: age, sex, children." in first
     assert "warning" not in first
-    problem = read_problem(folder / "first.toml")
+    problem = load_problem(folder / "first.toml")
     assert problem.model == "model.skops"
     checked = run("check", folder / "first.toml", "--data", folder / "loans.csv", "--sample", 5)
     assert "first.toml is sound: 15 features" in checked
@@ -72,7 +72,7 @@ def test_init_asks_for_the_favourable_class_where_it_is_not_certain(folder):
         run(*told)
     assert not (folder / "outcomes.toml").exists()
     assert "As you said, favourable: outcome = True." in run(*told, "--favourable", "1")
-    assert read_problem(folder / "outcomes.toml").goal.favourable == ("True",)
+    assert load_problem(folder / "outcomes.toml").goal.favourable == ("True",)
 
 
 def test_init_does_not_overwrite_without_force(folder):
@@ -81,7 +81,7 @@ def test_init_does_not_overwrite_without_force(folder):
         run("init", folder / "loans.csv", "-t", "approved", "-o", folder / "kept.toml")
     assert (folder / "kept.toml").read_text() == "mine"
     run("init", folder / "loans.csv", "-t", "approved", "-o", folder / "kept.toml", "--force")
-    assert read_problem(folder / "kept.toml").name == "loans"
+    assert load_problem(folder / "kept.toml").name == "loans"
 
 
 def test_init_warns_of_a_model_that_does_not_answer(folder):
@@ -90,7 +90,7 @@ def test_init_warns_of_a_model_that_does_not_answer(folder):
         "-o", folder / "other.toml",
     )  # fmt: skip
     assert "warning: the model does not answer this problem yet" in output
-    assert read_problem(folder / "other.toml").model == "none.skops"
+    assert load_problem(folder / "other.toml").model == "none.skops"
 
 
 def test_check_without_data_or_model_says_what_more_it_could_do(folder):

@@ -14,7 +14,7 @@ from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import save_sklearn
 from pear.errors import InvalidSetting
-from pear.problem.files import read_problem, write_problem
+from pear.problem.files import load_problem, write_problem
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra 'learned'")
 
@@ -52,7 +52,7 @@ def test_training_writes_a_policy_and_its_curves(folder):
     told = train(folder, "--planner", "fare", "-o", folder / "fare.safetensors")
     assert told.exit_code == 0
     assert "on held-out people after iteration" in told.output
-    policy = Policy.load(folder / "fare.safetensors", read_problem(folder / "loans.toml"))
+    policy = Policy.load(folder / "fare.safetensors", load_problem(folder / "loans.toml"))
     assert policy.kind == "fare"
     assert policy.settings["iterations_done"] == 4
     lines = (folder / "fare.csv").read_text().splitlines()
@@ -80,7 +80,7 @@ def test_interrupted_training_loses_at_most_one_interval(folder, monkeypatch):
     told = train(folder, "-o", folder / "cut.safetensors")
     assert "Going on after iteration 2" in told.output
     train(folder, "-o", folder / "whole.safetensors")
-    problem = read_problem(folder / "loans.toml")
+    problem = load_problem(folder / "loans.toml")
     cut = Policy.load(folder / "cut.safetensors", problem).agent.state_dict()
     whole = Policy.load(folder / "whole.safetensors", problem).agent.state_dict()
     assert all(np.array_equal(cut[name], whole[name]) for name in whole)

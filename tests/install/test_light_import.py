@@ -68,6 +68,20 @@ def test_the_public_names_are_there_without_any_extra():
     assert len(names) == len(set(names))
 
 
+def test_nothing_else_is_seen_in_the_package():
+    """Even after everything public was used once, no module stands among the names."""
+    shown = json.loads(
+        output_of(
+            "import json, pear\n"
+            "names = [getattr(pear, name) and name for name in pear.__all__]\n"
+            "from pear import *\n"
+            "print(json.dumps([dir(pear), names, sorted(k for k in globals() if k[0] != '_')]))"
+        )
+    )
+    assert shown[0] == sorted([*shown[1], "__version__"])
+    assert shown[2] == sorted([*shown[1], "json", "names", "pear"])
+
+
 @pytest.mark.parametrize(
     "part", ["problem", "decision", "datasets", "planning", "preferences", "elicitation"]
 )

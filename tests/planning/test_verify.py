@@ -13,7 +13,7 @@ from pear.decision import BlackBox
 from pear.decision.ceilings.networks import own_network
 from pear.decision.network import Network
 from pear.planning.exact import ExactPlanner
-from pear.planning.verify import verify_plan
+from pear.planning.verify import verify
 from pear.problem import NO_LIMITS, ActionSpace, Certificate, CostGraph, Limits, Plan
 from pear.problem.files import write_problem
 from tests.planning.exact.small_problems import cases
@@ -31,7 +31,7 @@ def made(limits=NO_LIMITS, *targets, **settings_):
 
 
 def refusals(plan, problem, black_box):
-    return verify_plan(plan, problem, black_box).refusals
+    return verify(plan, problem, black_box).refusals
 
 
 @settings(max_examples=60, deadline=None)
@@ -40,7 +40,7 @@ def test_every_plan_of_the_search_is_confirmed(case):
     planner = ExactPlanner(case.problem, case.black_box)
     plan = planner.plan(case.state, case.weights, case.limits)
     stored = Plan.from_json(plan.to_json())
-    report = verify_plan(stored, case.problem, case.black_box)
+    report = verify(stored, case.problem, case.black_box)
     assert report.confirmed, report.words()
 
 
@@ -49,7 +49,7 @@ def test_every_plan_of_the_search_is_confirmed(case):
 def test_plans_for_samples_and_with_repeats_are_confirmed(case):
     planner = ExactPlanner(case.problem, case.black_box, max_changes_per_feature=2)
     plan = planner.plan(case.state, case.weights, case.limits)
-    report = verify_plan(Plan.from_json(plan.to_json()), case.problem, case.black_box)
+    report = verify(Plan.from_json(plan.to_json()), case.problem, case.black_box)
     assert report.confirmed, report.words()
 
 
@@ -58,13 +58,13 @@ def test_plans_for_samples_and_with_repeats_are_confirmed(case):
 def test_bounds_of_searches_that_ended_early_are_confirmed(case):
     planner = ExactPlanner(case.problem, case.black_box, max_rows=8, first_batch=2)
     plan = planner.plan(case.state, case.weights, case.limits)
-    report = verify_plan(Plan.from_json(plan.to_json()), case.problem, case.black_box)
+    report = verify(Plan.from_json(plan.to_json()), case.problem, case.black_box)
     assert report.confirmed, report.words()
 
 
 def test_the_report_says_what_is_claimed_and_what_was_confirmed():
     plan, problem, black_box = made()
-    report = verify_plan(plan, problem, black_box)
+    report = verify(plan, problem, black_box)
     words = report.words()
     assert "confirmed  step 1: it changes 'b' from 0.0 to 1.0" in words
     assert "confirmed  no plan with at most 4 changes costs less than" in words
@@ -197,7 +197,7 @@ def test_a_lower_bound_beyond_what_can_be_proven_is_refused():
 
 def test_what_is_too_much_to_list_is_called_not_proven():
     plan, problem, black_box = made()
-    report = verify_plan(plan, problem, black_box, max_rows=5)
+    report = verify(plan, problem, black_box, max_rows=5)
     assert not report.refusals
     assert not report.confirmed
     assert "holds for plans of up to 1 changes" in report.unproven[0]
@@ -208,7 +208,7 @@ def test_random_plans_are_held_against_what_was_not_proven():
     plan, problem, _ = made(NO_LIMITS, "cd")
     rival = accepts(problem, "cd", "a")
     rival.fingerprint = plan.model_fingerprint
-    report = verify_plan(plan, problem, rival, max_rows=2)
+    report = verify(plan, problem, rival, max_rows=2)
     assert "drawn at random" in report.refusals[0].claim
 
 
@@ -217,7 +217,7 @@ def test_ceilings_that_rule_out_what_the_model_accepts_are_refused():
     first, last = np.ones((4, 1)), np.array([-1.5])
     black_box = BlackBox(Network(problem.space, ((first, last),)), problem.space, problem.goal)
     plan = ExactPlanner(problem, black_box).plan(STATE, WEIGHTS[:4])
-    assert verify_plan(plan, problem, black_box).confirmed
+    assert verify(plan, problem, black_box).confirmed
     wrong = Network(problem.space, ((first, last - 2),))
     black_box.__dict__["inside"] = replace(black_box.inside, model=own_network(wrong).model)
     [refusal] = refusals(plan, problem, black_box)
@@ -227,7 +227,7 @@ def test_ceilings_that_rule_out_what_the_model_accepts_are_refused():
 def test_a_heuristic_plan_is_confirmed_without_a_proof():
     plan, problem, black_box = made()
     claimed = plan.with_certificate(Certificate("heuristic"))
-    report = verify_plan(claimed, problem, black_box)
+    report = verify(claimed, problem, black_box)
     assert report.confirmed
     assert any("whether a cheaper plan exists" in what for what in report.unchecked)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.files import (
+    load_problem,
     model_location,
     prior_location,
     problem_from_toml,
     problem_to_toml,
-    read_problem,
     write_problem,
     write_text,
 )
@@ -41,7 +41,7 @@ arguments = [100]
 def test_the_problem_of_every_data_set_comes_back_exactly(name, tmp_path):
     problem = PROBLEMS[name]()
     write_problem(problem, tmp_path / "problem.toml")
-    read = read_problem(tmp_path / "problem.toml")
+    read = load_problem(tmp_path / "problem.toml")
     assert read == problem
     assert read.fingerprint == problem.fingerprint
     assert problem_to_toml(read) == problem_to_toml(problem)
@@ -273,15 +273,15 @@ def test_what_is_no_problem_at_all_is_refused(tmp_path):
     with pytest.raises(InvalidProblem, match=r"features.a must be a table .got 3"):
         problem_from_toml("[features]\na = 3\n[actions]")
     with pytest.raises(InvalidProblem, match=r"there is no file 'none.toml'; 'pear init'"):
-        read_problem("none.toml")
+        load_problem("none.toml")
     with pytest.raises(InvalidProblem, match="cannot be read as text"):
-        read_problem(tmp_path)
+        load_problem(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(InvalidProblem, match="cannot be read as text"):
-        read_problem(tmp_path / "latin.toml")
+        load_problem(tmp_path / "latin.toml")
     (tmp_path / "bad.toml").write_text(SMALL.replace("lower", "lowr"))
     with pytest.raises(InvalidProblem, match=r"^bad.toml: features.income.lowr is not a key"):
-        read_problem(tmp_path / "bad.toml")
+        load_problem(tmp_path / "bad.toml")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from tests.service.helpers import PERSON, PROBLEM, RICH, Score, Talk
 
 from pear.decision import BlackBox
-from pear.planning.verify import verify_plan
+from pear.planning.verify import verify
 from pear.problem import Plan
 
 
@@ -198,7 +198,7 @@ def test_the_receipt_is_a_plan_that_can_be_checked_against_model_and_problem(tal
     assert Score()(end[None])[0] == pytest.approx(plan.score)
     assert plan.score > 0.5
     model = BlackBox(Score(), PROBLEM.space, PROBLEM.goal)
-    assert verify_plan(plan, PROBLEM, model).confirmed
+    assert verify(plan, PROBLEM, model).confirmed
 
 
 def test_a_favourable_person_is_told_so_and_asked_nothing(client):

@@ -43,11 +43,11 @@ def command(
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
-    from pear.problem.files import model_location, read_problem
+    from pear.problem.files import load_problem, model_location
     from pear.writing import write_text
 
     console = make_console()
-    problem = read_problem(problem_file)
+    problem = load_problem(problem_file)
     model = model or model_location(problem, problem_file)
     if model is None:
         raise InvalidSetting(

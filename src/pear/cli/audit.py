@@ -48,10 +48,10 @@ def command(
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.conversations import read_conversations
     from pear.portfolio.run import ModelPlace, Search
-    from pear.problem.files import model_location, read_problem
+    from pear.problem.files import load_problem, model_location
     from pear.writing import write_text
 
-    stated = read_problem(problem)
+    stated = load_problem(problem)
     place = model or model_location(stated, problem)
     edges: dict[str, list[float]] = {}
     for text in cut or []:

@@ -28,12 +28,12 @@ def command(
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
     from pear.errors import InvalidSetting
-    from pear.problem.files import model_location, read_problem
+    from pear.problem.files import load_problem, model_location
     from pear.problem.review import describe_actions, odd_actions, unreviewed
 
     if sample < 1:
         raise InvalidSetting(f"'--sample' must be at least 1 (got {sample})")
-    problem = read_problem(problem_file)
+    problem = load_problem(problem_file)
     typer.echo(
         f"{problem_file} is sound: {len(problem.space)} features, "
         f"{len(problem.actions.actions)} actions ({len(problem.actions)} steps), "

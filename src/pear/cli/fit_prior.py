@@ -32,10 +32,10 @@ def command(
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.conversations import read_conversations
     from pear.portfolio.prior_fit import FitSettings, fit_prior
-    from pear.problem.files import read_problem
+    from pear.problem.files import load_problem
     from pear.writing import write_text
 
-    stated = read_problem(problem)
+    stated = load_problem(problem)
     fit = fit_prior(
         read_conversations(conversations, stated),
         read_prior(stated, problem, prior),

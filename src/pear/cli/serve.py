@@ -132,9 +132,9 @@ def _own_model(problem: Path | None) -> str:
     """The model that the problem file itself names, if any."""
     if problem is None:
         return ""
-    from pear.problem.files import model_location, read_problem
+    from pear.problem.files import load_problem, model_location
 
-    return str(model_location(read_problem(problem), problem) or "")
+    return str(model_location(load_problem(problem), problem) or "")
 
 
 def _own_prior(problem: Path | None) -> str:
@@ -142,9 +142,9 @@ def _own_prior(problem: Path | None) -> str:
     if problem is None:
         return ""
     from pear.portfolio.beliefs import read_prior
-    from pear.problem.files import prior_location, read_problem
+    from pear.problem.files import load_problem, prior_location
 
-    stated = read_problem(problem)
+    stated = load_problem(problem)
     read_prior(stated, problem, None)
     return prior_location(stated, problem) or ""
 

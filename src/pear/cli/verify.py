@@ -25,11 +25,11 @@ def command(
     """
     from pear.decision.adapters import load_model
     from pear.errors import InvalidPlan, InvalidSetting
-    from pear.planning.verify import verify_plan
+    from pear.planning.verify import verify
     from pear.problem import Plan
-    from pear.problem.files import model_location, read_problem
+    from pear.problem.files import load_problem, model_location
 
-    stated = read_problem(problem)
+    stated = load_problem(problem)
     place = model or model_location(stated, problem)
     if place is None:
         raise InvalidSetting(f"'{problem}' names no model; give one with --model")
@@ -45,7 +45,7 @@ def command(
     typer.echo(f"{plan_file} claims:")
     for line in plan.words().splitlines():
         typer.echo(f"  {line}")
-    report = verify_plan(plan, stated, load_model(place, stated), max_rows=max_rows)
+    report = verify(plan, stated, load_model(place, stated), max_rows=max_rows)
     typer.echo("Checked:")
     typer.echo(report.words())
     if not report.confirmed:

@@ -104,9 +104,7 @@ class Report:
         return "\n".join(lines)
 
 
-def verify_plan(
-    plan: Plan, problem: Problem, black_box: BlackBox, *, max_rows: int = 200_000
-) -> Report:
+def verify(plan: Plan, problem: Problem, black_box: BlackBox, *, max_rows: int = 200_000) -> Report:
     """Check every claim of a plan against the problem and the model.
 
     The steps are replayed by the book; then the proof is done again, as far as listing at most

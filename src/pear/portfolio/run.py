@@ -36,7 +36,7 @@ from pear.portfolio.ledger import (
     plans_table,
 )
 from pear.problem import Plan, Problem
-from pear.problem.files import model_location, read_problem
+from pear.problem.files import load_problem, model_location
 from pear.problem.people import People, id_column, ids_of, people_of, refuse_same_ids
 from pear.problem.tables import Chunk, open_table, require_columns
 
@@ -447,7 +447,7 @@ def read_problem_and_model(
     path: Path, model: str | None, **options: Any
 ) -> tuple[Problem, ModelPlace]:
     """The problem of a file and where its model is: as asked for, else as the file states."""
-    problem = read_problem(path)
+    problem = load_problem(path)
     place = model or model_location(problem, path)
     if place is None:
         raise InvalidSetting(

@@ -1,6 +1,6 @@
 """How is a problem written to ``problem.toml`` and read back?
 
-``read_problem(write_problem(p)) == p``, with the same fingerprint. Every refusal names the
+``load_problem(write_problem(p)) == p``, with the same fingerprint. Every refusal names the
 key by its path, the value and the remedy.
 """
 
@@ -29,7 +29,7 @@ from pear.writing import write_text
 FORMAT = 1
 
 
-def read_problem(path: str | os.PathLike[str]) -> Problem:
+def load_problem(path: str | os.PathLike[str]) -> Problem:
     """The problem a file states; anything wrong with it is refused by name."""
     file = Path(path)
     try:
@@ -51,7 +51,7 @@ def read_problem(path: str | os.PathLike[str]) -> Problem:
 @lru_cache
 def built_in_problem(name: str) -> Problem:
     """A problem that ships with the package: adult, give_me_some_credit or loan_book."""
-    return read_problem(Path(__file__).with_name(f"{name}.toml"))
+    return load_problem(Path(__file__).with_name(f"{name}.toml"))
 
 
 def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:

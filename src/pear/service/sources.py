@@ -20,9 +20,9 @@ def problem_of(settings: Settings) -> Problem:
 def stated_problem(place: str | Path | None) -> Problem:
     """The problem of a file; without one the loan book's."""
     if place:
-        from pear.problem.files import read_problem
+        from pear.problem.files import load_problem
 
-        return read_problem(place)
+        return load_problem(place)
     from pear.datasets import loan_book_problem
 
     return loan_book_problem()

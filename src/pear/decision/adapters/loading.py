@@ -6,6 +6,8 @@ unasked: opening a stranger's model must never hand them the machine.
 
 from __future__ import annotations
 
+import os
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +16,9 @@ from typing import Any
 from pear.decision.adapters.endpoint import from_endpoint
 from pear.decision.adapters.onnx import from_onnx
 from pear.decision.adapters.sklearn import from_sklearn
+from pear.decision.adapters.torch import from_torch
 from pear.decision.adapters.trees import check_trees
-from pear.decision.blackbox import BlackBox
+from pear.decision.blackbox import BlackBox, from_callable
 from pear.errors import ModelError, ModelRefused
 from pear.problem import Problem
 
@@ -37,18 +40,44 @@ KNOWN_SAFE = (
 
 
 def load_model(
-    source: str | Path,
+    source: Any,
     problem: Problem,
     *,
     trusted: Sequence[str] = (),
     **settings: Any,
 ) -> BlackBox:
-    """A model from a ``.onnx`` or ``.skops`` file, or an http(s) scoring endpoint.
+    """A model of any kind as a black box.
 
-    ``trusted`` names types inside a skops file that you trust although this package does
-    not know them. Further ``settings`` go to ``from_onnx``, ``from_sklearn`` or
-    ``from_endpoint``.
+    Parameters
+    ----------
+    source
+        A ``.onnx`` or ``.skops`` file, an http(s) scoring endpoint, or the model itself: a fitted
+        estimator or pipeline, a torch module, a function of states ``(n, d)``, or a
+        :class:`BlackBox`, which stays as it is.
+    trusted
+        Types inside a skops file that you trust although this package does not know them.
+    settings
+        For ``from_onnx``, ``from_sklearn``, ``from_torch``, ``from_callable`` or
+        ``from_endpoint``.
+
+    Raises
+    ------
+    ModelRefused
+        Where the file is of a kind whose loading could run its code, or of none we know.
+    ModelError
+        Where the model cannot be used for the problem.
+
+    Examples
+    --------
+    >>> from pear.problem import Action, Feature, Problem
+    >>> problem = Problem([Feature("income")], [Action("earn", "income", "add", (10.0,))])
+    >>> load_model(lambda states: states[:, 0] / 100, problem, name="income")
+    BlackBox('income', 0 rows asked)
     """
+    if isinstance(source, BlackBox):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        return _in_memory(source, problem, settings)
     if isinstance(source, str) and source.startswith(("http://", "https://")):
         return from_endpoint(source, problem, **settings)
     path = Path(source)
@@ -70,6 +99,21 @@ def load_model(
     if ending == ".onnx":
         return from_onnx(path, problem, **settings)
     return from_sklearn(load_skops(path, trusted), problem, **{"name": path.name, **settings})
+
+
+def _in_memory(model: Any, problem: Problem, settings: dict[str, Any]) -> BlackBox:
+    """A model that is here already, by what it can do."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return from_torch(model, problem, **settings)
+    if any(hasattr(model, name) for name in ("predict_proba", "decision_function", "predict")):
+        return from_sklearn(model, problem, **settings)
+    if callable(model):
+        return from_callable(model, problem, **settings)
+    raise ModelRefused(
+        f"a {type(model).__name__} is not a model we know; give a fitted classifier, a torch "
+        "module, a function of states, a .onnx or .skops file, or the address of an endpoint"
+    )
 
 
 def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
