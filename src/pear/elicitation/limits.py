@@ -112,7 +112,9 @@ class Limit:
 def refusals(problem: Problem, step: Step) -> tuple[Limit, ...]:
     """The limits a person may mean with "I can't do this step", the narrowest first."""
     feature, whole = problem.space[step.feature], Limit("feature", step.feature)
-    if feature.kind == "boolean" or (step.before is None and not feature.is_categorical):
+    actions = problem.actions
+    only_one = (actions.feature_of == problem.space.index(step.feature)).sum() == 1
+    if only_one or (step.before is None and not feature.is_categorical):
         return (whole,)
     if feature.is_categorical or step.before is None:
         return (Limit("value", step.feature, step.after), whole)

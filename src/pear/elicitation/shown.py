@@ -18,7 +18,7 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from pear.elicitation.limits import Limit
 from pear.elicitation.says import DoneStep
 from pear.planning.reasons import StepReason
-from pear.problem import Plan
+from pear.problem import Plan, Step
 from pear.problem.features import Value
 
 StoredPlan = Annotated[
@@ -161,3 +161,37 @@ def differences(plans: Sequence[Plan]) -> tuple[Difference, ...]:
             )
         )
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to do, and each plan's step for it; None where a plan leaves it alone."""
+
+    feature: str
+    steps: tuple[Step | None, ...]
+
+    @property
+    def shared(self) -> bool:
+        """Whether all plans do the same about it."""
+        return len({step and step.after for step in self.steps}) == 1
+
+    @property
+    def step(self) -> Step:
+        """The step of the first plan that has one."""
+        return next(step for step in self.steps if step is not None)
+
+    @property
+    def one_way(self) -> bool:
+        """Whether all plans that do something about it do the same."""
+        return len({step.after for step in self.steps if step is not None}) == 1
+
+
+def aligned(plans: Sequence[Plan]) -> tuple[Row, ...]:
+    """Plans side by side: one row for each thing to do, those that differ first.
+
+    Where a plan changes a feature more than once, its last step about it counts.
+    """
+    changes = [{step.feature: step for step in plan.steps} for plan in plans]
+    features = dict.fromkeys(step.feature for plan in plans for step in plan.steps)
+    rows = [Row(name, tuple(change.get(name) for change in changes)) for name in features]
+    return tuple(sorted(rows, key=lambda row: row.shared))

@@ -9,16 +9,19 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
 from pear.elicitation.limits import Limit
+from pear.elicitation.says import DoneStep
 from pear.elicitation.shown import Difference
 from pear.errors import InvalidSetting
-from pear.planning.reasons import StepReason
-from pear.problem import Problem, Step
-from pear.problem.features import Value
+from pear.planning.reasons import Alternative, StepReason
+from pear.problem import Plan, Problem, Step
+from pear.problem.actions import argument_code, phrase
+from pear.problem.features import Feature, Value
+from pear.problem.words import MONEY, show_amount, show_number
 
 LETTERS = "ABCDEFGH"
 """What the plans of a question are called."""
@@ -29,7 +32,7 @@ class Catalogue:
     """The texts of one language, by dotted name; a text may hold {placeholders}.
 
     >>> catalogue("en")("reason.opens", step=2)
-    'Without this step you could not do step 2.'
+    'You need this before step 2.'
     """
 
     language: str
@@ -46,9 +49,10 @@ class Catalogue:
             ) from None
         return text.format(**values) if values else text
 
-    def count(self, name: str, number: int, **values: Any) -> str:
-        """The text ``name.one`` or ``name.many``, with {number} filled."""
-        return self(f"{name}.{'one' if number == 1 else 'many'}", number=number, **values)
+    def count(self, name: str, number: float, shown: str = "", **values: Any) -> str:
+        """The text ``name.one`` or ``name.many``, with {number} filled, or as it is ``shown``."""
+        form = "one" if number == 1 else "many"
+        return self(f"{name}.{form}", number=shown or number, **values)
 
     def __contains__(self, name: str) -> bool:
         return name in self.texts
@@ -90,28 +94,142 @@ def _flat(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 class Words:
-    """Puts what a person sees about one problem into the words of one language."""
+    """Puts what a person sees about one problem into the words of one language.
+
+    The problem is said in the language of the texts: :meth:`Problem.in_language`.
+    """
 
     def __init__(self, problem: Problem, texts: Catalogue | None = None) -> None:
-        self.problem, self.texts = problem, texts or catalogue("en")
+        self.texts = texts or catalogue("en")
+        self.problem = problem.in_language(self.texts.language)
+        self._actions = {action.name: action for action in self.problem.actions.actions}
+
+    # Numbers, time and money
+
+    def number(self, value: float) -> str:
+        """A number as the language writes it."""
+        return show_number(value, self.texts.language)
+
+    def share(self, value: float) -> str:
+        """A share as whole per cent: "20%"."""
+        return show_amount(round(100 * value), "%", self.texts.language)
+
+    def amount(self, value: float) -> str:
+        """Money in whole units of what is asked for, as the language writes it."""
+        return show_amount(round(value), self._currency, self.texts.language)
+
+    @cached_property
+    def _currency(self) -> str:
+        features = self.problem.space.features
+        asked = self.problem.asked
+        if asked is not None:
+            return self.problem.space[asked.amount].unit
+        return next((feature.unit for feature in features if feature.unit in MONEY), "")
+
+    def time(self, weeks: float) -> str:
+        """A rough time: "3 weeks", "5 months", "2.5 years", "at once".
+
+        >>> from pear.datasets import loan_book_problem
+        >>> words = Words(loan_book_problem())
+        >>> [words.time(weeks) for weeks in (0, 1, 12, 130)]
+        ['at once', '1 week', '3 months', '2.5 years']
+        """
+        if weeks <= 0:
+            return self.texts("time.now")
+        for unit, length, most in (("weeks", 1, 8), ("months", 52 / 12, 100)):
+            if weeks <= most:
+                return self.texts.count(f"time.{unit}", max(1, round(weeks / length)))
+        years = round(2 * weeks / 52) / 2
+        return self.texts.count("time.years", years, shown=self.number(years))
+
+    def takes(self, step: Step) -> str:
+        """How long a step takes and what it costs, where known: "3 months, €200 once"."""
+        parts = [] if step.weeks is None else [self.time(step.weeks)]
+        return ", ".join([*parts, *self._money(step.once or 0, step.monthly or 0)])
+
+    def plan_time(self, plan: Plan) -> str:
+        """How long a plan takes at most, its steps done one after another; empty if not known."""
+        known = [step.weeks for step in plan.steps if step.weeks is not None]
+        if not known:
+            return ""
+        time = self.time(sum(known))
+        return self.texts("time.up_to", time=time) if sum(known) > 0 else time
+
+    def plan_money(self, plan: Plan) -> str:
+        """The money a plan takes, once and each month; empty where it takes none."""
+        sums = (sum(getattr(step, key) or 0 for step in plan.steps) for key in ("once", "monthly"))
+        return ", ".join(self._money(*sums))
+
+    def _money(self, once: float, monthly: float) -> Iterator[str]:
+        for key, value in (("once", once), ("monthly", monthly)):
+            if value:
+                yield self.texts(f"money.{key}", amount=self.amount(value))
+
+    def loan(self, plan: Plan) -> tuple[str, str]:
+        """What somebody would get at the end of a plan, and what it costs in all."""
+        asked = self.problem.asked
+        record = {**plan.start, **{step.feature: step.after for step in plan.steps}}
+        offer = asked.offer(record) if asked else None
+        if offer is None:
+            return "", ""
+        kind = (
+            "amount" if offer.months is None else "months" if offer.monthly is None else "monthly"
+        )
+        words = self.texts(
+            f"loan.{kind}",
+            amount=self.amount(offer.amount),
+            months=offer.months,
+            monthly=self.amount(offer.monthly or 0),
+        )
+        if offer.in_all is None:
+            return words, ""
+        return words, self.texts("loan.whole", in_all=self.amount(offer.in_all))
+
+    # Steps and limits
+
+    def step(self, step: Step | DoneStep) -> str:
+        """A step in words; one stored without its action is said as it was then."""
+        action = self._actions.get(step.action)
+        if action is None or step.argument is None:
+            return step.words
+        feature = self.problem.space[step.feature]
+        return phrase(
+            action, feature, feature.code(step.before), feature.code(step.after), step.argument
+        )
+
+    def value(self, feature: str, value: Value | None) -> str:
+        """A value of a feature: "€1,500"."""
+        known = self.problem.space[feature]
+        return known.show(known.code(value))
 
     def limit(self, limit: Limit) -> str:
-        """A limit in words: "Leave savings as it is"."""
+        """What a person can't do: "Change this: savings"."""
         return self._about("limit", limit)
 
     def refusal(self, limit: Limit) -> str:
-        """What a person says who sets this limit: "I can't change savings at all"."""
+        """What a person says who sets this limit: "I can't change this at all"."""
         return self._about("refusal", limit)
 
     def _about(self, section: str, limit: Limit) -> str:
         if limit.kind == "action":
             return self.texts(f"{section}.action", action=str(limit.action).replace("_", " "))
         feature = self.problem.space[str(limit.feature)]
+        name = capital(feature.words) if section == "limit" else feature.words
         if limit.kind == "feature":
-            return self.texts(f"{section}.feature", feature=feature.words)
+            step = self._only_step(feature)
+            kind = "step" if step else "feature"
+            return self.texts(f"{section}.{kind}", feature=feature.words, step=step)
         value = feature.show(feature.code(limit.value))
         kind = f"{limit.kind}_{limit.direction}" if limit.kind == "beyond" else limit.kind
-        return self.texts(f"{section}.{kind}", feature=feature.words, value=value)
+        return self.texts(f"{section}.{kind}", feature=name, value=value)
+
+    def _only_step(self, feature: Feature) -> str:
+        """The one step there is about a yes or no, said as a step; empty where there are more."""
+        actions = [a for a in self._actions.values() if a.feature == feature.name]
+        if feature.kind != "boolean" or len(actions) != 1:
+            return ""
+        after = feature.code(actions[0].arguments[0])
+        return phrase(actions[0], feature, 1 - after, after, actions[0].arguments[0])
 
     def difference(self, difference: Difference) -> str:
         """What sets a plan apart from the others of its question."""
@@ -130,22 +248,21 @@ class Words:
     def features(self, names: Sequence[str]) -> str:
         """Features in words: "savings, income and job"."""
         *head, last = [self.problem.space[name].words for name in names]
-        return f"{', '.join(head)} {self.texts('difference.and')} {last}" if head else last
+        return f"{', '.join(head)} {self.texts('language.and')} {last}" if head else last
 
     def _other_values(self, name: str, value: Value, others: Sequence[tuple[int, Value]]) -> str:
-        feature = self.problem.space[name]
         elsewhere = [
-            self.texts(
-                "difference.other", value=feature.show(feature.code(other)), letter=LETTERS[place]
-            )
+            self.texts("difference.other", value=self.value(name, other), letter=LETTERS[place])
             for place, other in others
         ]
         return self.texts(
             "difference.value",
-            feature=capital(feature.words),
-            value=feature.show(feature.code(value)),
+            feature=capital(self.problem.space[name].words),
+            value=self.value(name, value),
             others=", ".join(elsewhere),
         )
+
+    # What is known
 
     def reason(self, step: Step, reason: StepReason) -> str:
         """Why a step is in the plan, from what was measured."""
@@ -156,10 +273,11 @@ class Words:
         elif without.score is not None and not without.succeeds:
             parts.append(self.texts("reason.without", points=points(without.score, reason.bar)))
         if cheaper is not None and cheaper.succeeds:
-            parts.append(self.texts("reason.enough", choice=cheaper.shown))
+            parts.append(self.texts("reason.enough", choice=self._choice(step, cheaper)))
         elif cheaper is not None and cheaper.score is not None:
             left_at = points(cheaper.score, reason.bar)
-            parts.append(self.texts("reason.cheaper", choice=cheaper.shown, points=left_at))
+            choice = self._choice(step, cheaper)
+            parts.append(self.texts("reason.cheaper", choice=choice, points=left_at))
         gain = points(step.score_after, reason.bar) - points(step.score_before, reason.bar)
         if gain > 0:
             parts.append(self.texts.count("reason.gain", gain))
@@ -167,11 +285,22 @@ class Words:
             parts.append(self.texts("reason.eases", step=reason.eases + 1))
         return " ".join(parts)
 
-    def confidence(self, probability: float, *, more: bool = False) -> str:
-        """How sure we are, in words and a rounded share."""
+    def _choice(self, step: Step, other: Alternative) -> str:
+        """Another value of the same step: "savings €1,500"."""
+        feature, action = self.problem.space[step.feature], self._actions.get(step.action)
+        if action is None or other.argument is None:
+            return other.shown
+        after = argument_code(feature, action, other.argument)
+        if action.mode == "add":
+            after += feature.code(step.before)
+        return f"{feature.words} {feature.show(after)}"
+
+    def certainty(self, probability: float, answered: int) -> str:
+        """How sure we are that no plan is easier for this person."""
+        if not answered:
+            return self.texts("certainty.unasked")
         level = "high" if probability >= 0.9 else "fair" if probability >= 0.6 else "low"
-        words = self.texts(f"confidence.{level}", tenths=min(9, round(10 * probability)))
-        return f"{words} {self.texts('confidence.more')}" if more else words
+        return self.texts.count(f"certainty.{level}", answered)
 
     def certificate(self, verdict: str) -> str:
         """What is proven about a plan."""

@@ -1,0 +1,133 @@
+"""What a person is told: plans aligned row by row, times and money, in words of one language."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+from pear.elicitation import Session, Words
+from pear.elicitation.limits import Limit
+from pear.elicitation.says import DoneStep
+from pear.elicitation.shown import Question, Standing, aligned, differences
+from pear.elicitation.told import tell
+from pear.elicitation.words import catalogue
+from pear.planning.exact import ExactPlanner
+from pear.planning.planner import plan_from_moves
+from pear.problem import Certificate
+from tests.elicitation.small_lender import PERSON, lender
+
+PLANNER = lender()
+# Moves of the small lender: 0 to 3 earn 2, 4, 6, 8; 4 to 7 save; 8 to 11 repay; 12 settle.
+
+
+def plans(*moves):
+    state, weights = PLANNER.problem.state(PERSON), np.ones(7)
+    return tuple(
+        plan_from_moves(PLANNER, state, m, weights, Certificate("heuristic"), method="script")
+        for m in moves
+    )
+
+
+def told_question(*moves, left=1):
+    shown = plans(*moves)
+    question = Question(1, shown, differences(shown), 1.0, questions_left=left)
+    standing = Standing("question", 0.1, 0.5, 0, question=question)
+    return tell(standing, Words(PLANNER.problem)).question
+
+
+def test_rows_are_things_to_do_and_those_that_differ_come_first():
+    rows = aligned(plans((0, 9), (3, 9, 12)))
+    assert [(row.feature, row.shared) for row in rows] == [
+        ("income", False),
+        ("job", False),
+        ("debt", True),
+    ]
+    assert [step and step.after for step in rows[1].steps] == [None, rows[1].step.after]
+    assert rows[1].one_way
+    assert not rows[0].one_way
+
+
+def test_a_value_that_differs_stands_in_its_cell_and_one_step_is_done_or_not():
+    question = told_question((0, 9), (3, 9, 12))
+    income, settle = question.lines
+    assert income.label == "Monthly income"
+    assert income.now == "now 10"
+    assert [cell.value for cell in income.cells] == ["12", "18"]
+    assert all(cell.refusals for cell in income.cells)
+    assert [cell.value for cell in settle.cells] == ["no", "yes"]
+    assert [line.label for line in question.shared][:1] == [
+        PLANNER.problem.say(plans((9,))[0].steps[0])
+    ]
+
+
+def test_the_same_steps_in_another_order_are_told_as_orders():
+    (line,) = told_question((1, 9), (9, 1)).lines
+    assert line.label == "Order"
+    assert line.cells[0].value == "Monthly income, Monthly debt"
+    assert line.cells[1].value == "Monthly debt, Monthly income"
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (1, "This may be the last question."),
+        (2, "About 1 more after this."),
+        (4, "About 3 more after this."),
+    ],
+)
+def test_progress_is_what_is_left_after_this_question(left, words):
+    assert told_question((1,), (9,), left=left).progress == words
+
+
+@pytest.fixture(scope="module")
+def loan_book():
+    problem = loan_book_problem()
+    session = Session(
+        ExactPlanner(problem, loan_book_classifier(problem)), loan_book_people()["Amina"]
+    )
+    return problem, session, session.result()
+
+
+def test_a_plan_says_its_time_its_loan_and_what_it_reaches(loan_book):
+    problem, session, result = loan_book
+    standing = replace(session.standing(), stage="plan", question=None, result=result)
+    plan = tell(standing, Words(problem)).result.plan
+    weeks = sum(step.weeks for step in result.plan.steps)
+    assert plan.time == f"up to {Words(problem).time(weeks)}"
+    assert "a month" in plan.loan
+    assert plan.loan_in_all.startswith("You would pay back €")
+    assert plan.points > 50
+    assert [step.after for step in plan.steps][-1] == plan.points
+    assert plan.money == "", "no step of the plan takes money of its own"
+    dear = replace(result.plan.steps[0], once=200.0, monthly=15.0)
+    standing = replace(standing, result=replace(result, plan=replace(result.plan, steps=(dear,))))
+    assert tell(standing, Words(problem)).result.plan.money == "€200 once, €15 a month"
+
+
+def test_a_stored_standing_is_told_in_every_language_with_its_own_words(loan_book):
+    problem, session, _ = loan_book
+    standing = Standing.from_dict(session.standing().to_dict())
+    english = tell(standing, Words(problem)).question
+    for language in ("de", "it", "es"):
+        texts = replace(catalogue("en"), language=language)
+        other = tell(standing, Words(problem, texts)).question
+        assert len(other.lines) == len(english.lines)
+        for mine, theirs in zip(english.lines, other.lines, strict=True):
+            assert mine.label != theirs.label
+
+
+def test_a_step_that_can_only_be_done_or_not_is_refused_whole(loan_book):
+    words = Words(loan_book[0])
+    assert words.limit(Limit("feature", "guarantor")) == "Find someone to vouch for you"
+    assert words.limit(Limit("beyond", "savings", 3000.0, "up")) == "Savings: €3,000 or more"
+    done = DoneStep("savings", 900.0, 1500.0, "old words")
+    assert words.step(done) == "old words"
+
+
+@pytest.mark.parametrize(
+    ("weeks", "words"),
+    [(0, "at once"), (1, "1 week"), (8, "8 weeks"), (13, "3 months"), (104, "2 years")],
+)
+def test_times_are_rough(weeks, words):
+    assert Words(PLANNER.problem).time(weeks) == words
