@@ -10,7 +10,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := learned,service,experiments,cluster,onnx,dev
+EXTRAS := learned,service,plots,experiments,cluster,onnx,dev
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 

@@ -14,7 +14,7 @@ EXTRA_OF_MODULE = {
     "uvicorn": "service",
     "sqlalchemy": "service",
     "alembic": "service",
-    "matplotlib": "experiments",
+    "matplotlib": "plots",
     "ray": "cluster",
     "grpc": "cluster",
     "pymoo": "experiments",

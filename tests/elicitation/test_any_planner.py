@@ -92,7 +92,7 @@ def test_plans_off_the_grid_are_recommended_and_never_compared():
     found = session.recommend()
     assert found.plan.success
     assert found.confidence == 0.0
-    assert session.accept().steps == session.accepted.steps
+    assert session.accept().steps == session.accepted().steps
 
 
 def test_a_person_whose_decision_is_favourable_is_asked_nothing():

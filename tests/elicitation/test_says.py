@@ -81,7 +81,7 @@ def test_a_step_done_is_in_the_data_and_can_be_taken_back():
     assert session.planner.problem.space.decode(session.start)[0] == after
     assert session.finished
     session.undo()
-    assert session.accepted.moves == plan.moves
+    assert session.accepted().moves == plan.moves
     with pytest.raises(ConversationError, match="between 1 and"):
         steps_done(plan, plan.length + 1)
 

@@ -174,7 +174,7 @@ def test_the_paper_s_advance_asks_from_the_state_after_the_first_step():
     after = planner.problem.actions.apply(session.start[None], np.array([first]))[0]
     if planner.black_box.favourable(after[None])[0]:
         after = session.start
-    assert np.array_equal(session.question_state, after)
+    assert np.array_equal(session.question_state(), after)
     assert np.array_equal(session.events[0].state, session.start)
     # Likelihoods stay at the state the question was asked in, and the recommendation at the start.
     plan = session.recommend().plan
@@ -220,7 +220,7 @@ def test_an_accepted_plan_follows_what_is_said_about_it_later():
     first = session.accept().steps[0].feature
     session.exclude(feature=first)
     assert session.finished
-    assert all(step.feature != first for step in session.accepted.steps)
+    assert all(step.feature != first for step in session.accepted().steps)
     session.undo()
     session.undo()
     assert not session.finished

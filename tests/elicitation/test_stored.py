@@ -188,16 +188,16 @@ def test_a_prior_of_other_weights_is_refused_at_once():
 
 def test_an_accepted_plan_is_kept():
     session = Session(lender(), PERSON, prior(), min_gain=0.0, n_particles=300, draws=12)
-    assert session.accepted is None
+    assert session.accepted() is None
     plan = session.accept(1)
     assert plan.moves != session.recommend().plan.moves
     again = Session.from_json(session.to_json(), session.planner, session.prior)
-    assert session.accepted.moves == again.accepted.moves == plan.moves
-    assert session.accepted.success
+    assert session.accepted().moves == again.accepted().moves == plan.moves
+    assert session.accepted().success
     session.undo()
     best = session.accept()
-    assert session.accepted.moves == best.moves
-    assert session.accepted.certificate.verdict == best.certificate.verdict
+    assert session.accepted().moves == best.moves
+    assert session.accepted().certificate.verdict == best.certificate.verdict
 
 
 def test_where_there_is_no_plan_none_can_be_accepted():

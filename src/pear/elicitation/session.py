@@ -17,9 +17,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
+from pear.arrays import Floats
 from pear.elicitation.limits import Limit, as_limits
+from pear.elicitation.notebook import plot_session, said_frame
 from pear.elicitation.questions import (
     View,
     plans_under,
@@ -57,8 +59,7 @@ from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_pr
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
-
-Floats = NDArray[np.float64]
+from pear.problem.notebook import html_table
 
 MOST_PAIRS = 40
 """Most pairs of limits that are tried where lifting no single one opens a plan."""
@@ -131,7 +132,7 @@ class Session:
         if question is None:
             raise ConversationError("no question is open; nothing was answered")
         answer = read_choice(choice, len(question.plans))
-        state = tuple(self.question_state.tolist())
+        state = tuple(self.question_state().tolist())
         self.say(Answered(answer, state, tuple(plan.moves for plan in question.plans)))
 
     def exclude(
@@ -172,7 +173,7 @@ class Session:
             plan = self._settled().plan
         elif question is None or not is_whole(choice) or not 0 <= choice < len(question.plans):
             raise ConversationError(f"there is no plan {choice!r} in an open question to accept")
-        elif not np.array_equal(self.question_state, self.start, equal_nan=True):
+        elif not np.array_equal(self.question_state(), self.start, equal_nan=True):
             raise ConversationError(
                 "the open question is about plans from a later state; accept the best plan so far"
             )
@@ -207,6 +208,28 @@ class Session:
 
     # What stands
 
+    def __repr__(self) -> str:
+        counts = [(self.n_answers, "answer"), (len(self.position.limits), "limit")]
+        parts = [f"{n} {name}" if n == 1 else f"{n} {name}s" for n, name in counts]
+        return f"Session({', '.join([*parts, *(['plan accepted'] if self.finished else [])])})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Everything said that still stands, a row each, with the plans offered in words."""
+        return said_frame(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.to_frame())
+
+    def plot(self, axes: Any = None) -> Any:
+        """What each change is believed to cost, before and after the answers; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The ``axes`` given, else new ones.
+        """
+        return plot_session(self, axes)
+
     @property
     def start(self) -> Floats:
         """The person ``(d,)`` as they are now."""
@@ -227,12 +250,10 @@ class Session:
         """Whether the person has accepted a plan."""
         return self.position.accepted is not None
 
-    @property
     def accepted(self) -> Plan | None:
         """The plan the person accepted; None while the conversation goes on."""
         return self._settled().plan if self.finished else None
 
-    @property
     def question_state(self) -> Floats:
         """The state ``(d,)`` the open question starts from."""
         return self._view().state if self.settings.advance else self.start

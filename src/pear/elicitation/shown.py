@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from pear.elicitation.limits import Limit
@@ -44,7 +45,7 @@ class Difference:
     order: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Question:
     """Which of these plans would you rather do? k plans, and what differs between them.
 
@@ -69,6 +70,20 @@ class Question:
         ]
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"Question({self.number}: {len(self.plans)} plans, {self.questions_left} left)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The steps of all the plans, a row each, by plan and step."""
+        from pear.elicitation.notebook import question_frame
+
+        return question_frame(self)
+
+    def _repr_html_(self) -> str:
+        from pear.elicitation.notebook import question_html
+
+        return question_html(self)
 
 
 @dataclass(frozen=True)

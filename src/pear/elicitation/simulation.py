@@ -38,7 +38,7 @@ class SimulatedPerson:
 
 def question_of(session: Session, plans: Sequence[Plan]) -> Question:
     """The open question of a session as its cost features."""
-    state = session.question_state
+    state = session.question_state()
     return costed_question(session.planner.problem, state, [plan.moves for plan in plans])
 
 

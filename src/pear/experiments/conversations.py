@@ -124,7 +124,7 @@ def answer(
     asked = session.ask()
     if asked is None:
         return
-    state = session.question_state
+    state = session.question_state()
     steps = [full.costs.sequence_features(state, full.actions, p.moves) for p in asked.plans]
     session.answer(person.choose(Question.from_plans(steps, full.costs.floor), rng))
 

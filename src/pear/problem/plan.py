@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+import pandas as pd
+
 from pear.errors import InvalidPlan, InvalidSetting
 from pear.problem.checks import is_finite
 from pear.problem.features import Value
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.notebook import html_table, plan_frame, plan_title, plot_plan
 
 Verdict = Literal["optimal", "infeasible", "bounded", "unknown", "heuristic"]
 
@@ -95,9 +98,11 @@ class Step:
     monthly: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """Ordered steps for one person.
+
+    ``plan.words()`` says it, ``plan.to_frame()`` gives a row per step, ``plan.plot()`` draws it.
 
     ``moves`` are the numbers of the steps in the action space, for code that works on
     arrays. ``success`` says whether the last state is favourable. ``on_grid`` is false for
@@ -123,6 +128,27 @@ class Plan:
     @property
     def length(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        steps = [f"{step.action} {step.argument}" for step in self.steps]
+        return f"Plan({plan_title(self)}{': ' if steps else ''}{', '.join(steps)})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The steps, a row each, numbered from 1: words, feature, before, after, cost, scores."""
+        return plan_frame(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(plan_title(self).capitalize(), self.to_frame(), self.certificate.words())
+
+    def plot(self, axes: Any = None) -> Any:
+        """The cost of each step as a bar with the score it leads to; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The ``axes`` given, else new ones.
+        """
+        return plot_plan(self, axes)
 
     def words(self) -> str:
         """The plan as numbered sentences."""

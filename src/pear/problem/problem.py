@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from pear.arrays import Floats
 from pear.errors import InvalidProblem, InvalidSetting
@@ -18,6 +19,7 @@ from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, as_samples, walk
 from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike, Value
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.notebook import html_table, problem_frame
 from pear.problem.plan import Certificate, Plan, Step
 from pear.problem.toml_text import toml_path
 from pear.problem.words import Words, check_phrase
@@ -293,6 +295,13 @@ class Problem:
             f"{counted(len(self.actions), 'choice')}, {counted(len(self.costs.edges), 'edge')}, "
             f"at most {counted(self.max_length, 'change')})"
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """The features, a row each, with the actions that change them."""
+        return problem_frame(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.to_frame())
 
     def _check_ranges(self) -> None:
         known = self.costs.weight_names
