@@ -87,7 +87,7 @@ def test_planning_passes_few_rooms(lender, tmp_path):
         sys.setprofile(None)
     assert shown.exit_code == 0, shown.output
     assert passed == {
-        "cli/main.py", "cli/plan.py", "portfolio/run.py", "portfolio/beliefs.py",
+        "cli/main.py", "cli/plan.py", "cli/progress.py", "portfolio/run.py", "portfolio/beliefs.py",
         "portfolio/conversations.py", "portfolio/ledger.py",
     }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -97,12 +97,13 @@ def command(
         datasets=_listed(datasets),
         not_shallow=_listed(not_shallow),
     )
+    from pear.cli.progress import Bar
     from pear.experiments.suite import check_methods, run_suite
 
     if methods is not None:
         check_methods(names, taken)
     said: list[str] = []
-    with _Bar() as bar:
+    with Bar("bench") as bar:
         page = run_suite(
             names,
             taken,
@@ -110,7 +111,7 @@ def command(
             workers=workers,
             cluster=cluster,
             document=document,
-            follow=bar.follow,
+            follow=bar.show,
             run=not report_only,
             note=note,
             say=said.append,
@@ -120,32 +121,3 @@ def command(
 
 def _listed(text: str | None) -> tuple[str, ...] | None:
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else None
-
-
-class _Bar:
-    """Tasks done, the time left and what ended last, on a terminal; nothing elsewhere."""
-
-    def __enter__(self) -> _Bar:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
-
-        console = Console(stderr=True)
-        self.bar = Progress(
-            TextColumn("bench"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeLeft(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self.task = self.bar.add_task("bench", total=None, note="")
-        self.bar.start()
-        return self
-
-    def follow(self, done: int, total: int, note: str) -> None:
-        self.bar.update(self.task, completed=done, total=total, note=note)
-
-    def __exit__(self, *problem: Any) -> None:
-        self.bar.stop()

@@ -17,6 +17,7 @@ COMMANDS = (
     "check",
     "ask",
     "plan",
+    "show",
     "verify",
     "serve",
     "train",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pear.cli.progress import Bar
     from pear.portfolio import Progress
 
 
@@ -54,6 +55,7 @@ def command(
     Ctrl-C keeps everybody who is done, and the same command goes on, also after a kill. Rows that
     cannot be used are listed with the reason in a .bad.csv beside the output.
     """
+    from pear.cli.progress import Bar
     from pear.errors import InvalidSetting
     from pear.portfolio import Everyone, Search, plan_portfolio
     from pear.portfolio.beliefs import read_prior
@@ -70,8 +72,7 @@ def command(
         believed = read_prior(stated, problem, prior)
         answers = read_conversations(conversations, stated) if conversations else []
         given = Everyone.under(believed, samples, answers)
-    bar = _Bar(output)
-    with bar.shown:
+    with Bar("planning") as bar:
         summary = plan_portfolio(
             stated,
             place,
@@ -83,42 +84,22 @@ def command(
             workers=workers,
             cluster=cluster,
             restart=restart,
-            progress=bar.report,
+            progress=_Progress(bar, output).report,
         )
     typer.echo(summary.words())
     if not summary.people:
         raise typer.Exit(1)
 
 
-class _Bar:
-    """A bar with the time left, on a terminal; what is kept after Ctrl-C, everywhere."""
+class _Progress:
+    """The bar of a run; what is kept after Ctrl-C is said everywhere."""
 
-    def __init__(self, output: Path) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Shown
-        from rich.progress import TimeRemainingColumn as TimeLeft
-
-        console = Console(stderr=True)
-        self.output = output
-        self.shown = Shown(
-            TextColumn("planning"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeLeft(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-            # People of a slow model may take minutes; the time left needs two groups of them.
-            speed_estimate_period=24 * 3600,
-        )
-        self.task = self.shown.add_task("planning", total=None, note="")
-        self.told = False
+    def __init__(self, bar: Bar, output: Path) -> None:
+        self.bar, self.output, self.told = bar, output, False
 
     def report(self, now: Progress) -> None:
         """Show how far the run is; time left counts what this run itself has done."""
-        note = f"{now.planned:,} plans, {now.bad:,} bad rows"
-        self.shown.update(self.task, completed=now.done, total=now.rows, note=note)
+        self.bar.show(now.done, now.rows, f"{now.planned:,} plans, {now.bad:,} bad rows")
         if now.stopping and not self.told:
             self.told = True
             typer.echo(

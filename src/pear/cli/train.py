@@ -89,6 +89,7 @@ def command(
 
 
 def _train(trainer: Any, output: Path, restart: bool) -> None:
+    from pear.cli.progress import Bar
     from pear.planning.learned.training import load_checkpoint, save_checkpoint, write_curves
 
     unfinished = output.with_name(output.name + ".checkpoint")
@@ -98,8 +99,16 @@ def _train(trainer: Any, output: Path, restart: bool) -> None:
         load_checkpoint(trainer, unfinished)
         typer.echo(f"Going on after iteration {trainer.iteration} of '{unfinished}'.")
     try:
-        with _Bar(trainer.settings.iterations, trainer.iteration) as bar:
-            policy = trainer.run(bar.report, lambda now: save_checkpoint(now, unfinished))
+        with Bar("training", trainer.settings.iterations, trainer.iteration) as bar:
+
+            def report(line: Any) -> None:
+                note = (
+                    f"success {line.validation_success:.1%}  cost {line.validation_cost:.1f}  "
+                    f"loss {line.loss:.3f} (validation {line.validation_loss:.3f})"
+                )
+                bar.show(line.iteration, trainer.settings.iterations, note)
+
+            policy = trainer.run(report, lambda now: save_checkpoint(now, unfinished))
     except KeyboardInterrupt:
         if unfinished.exists():
             typer.echo(f"Stopped. The same command goes on from '{unfinished}'.", err=True)
@@ -117,38 +126,3 @@ def _train(trainer: Any, output: Path, restart: bool) -> None:
         f"{trainer.iteration} ({trainer.seconds:.0f} s, {speed:.1f} iterations a second, "
         f"{speed * trainer.settings.batch_people:.0f} people a second)."
     )
-
-
-class _Bar:
-    """Progress with the latest validation, on a terminal; nothing elsewhere."""
-
-    def __init__(self, total: int, done: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
-
-        console = Console(stderr=True)
-        self.bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeLeft(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self.task = self.bar.add_task("training", total=total, completed=done, note="")
-
-    def __enter__(self) -> _Bar:
-        self.bar.start()
-        return self
-
-    def report(self, line: Any) -> None:
-        note = (
-            f"success {line.validation_success:.1%}  cost {line.validation_cost:.1f}  "
-            f"loss {line.loss:.3f} (validation {line.validation_loss:.3f})"
-        )
-        self.bar.update(self.task, completed=line.iteration, note=note)
-
-    def __exit__(self, *problem: object) -> None:
-        self.bar.stop()

@@ -1,52 +1,127 @@
-"""``pear verify``: does a plan hold what it claims?"""
+"""``pear verify``: do plans hold what they claim?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from pear.decision import BlackBox
+    from pear.portfolio.stored import StoredPlan
+    from pear.problem import Plan, Problem
+
+SHOWN = 20
+"""Refused plans of a table that are shown in full."""
+
 
 def command(
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan as JSON.")],
+    plan_file: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="The plan as JSON, or a table of 'pear plan'.")
+    ],
     problem: Annotated[Path, typer.Option(help="The problem.toml it was made for.")],
     model: Annotated[
         str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
     ] = None,
+    row: Annotated[int | None, typer.Option(help="Whose plan of a table, counted from 0.")] = None,
+    id: Annotated[str | None, typer.Option(help="Whose plan of a table, by their id.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every plan of a table.")] = False,
+    prior: Annotated[
+        Path | None, typer.Option(help="Prior (JSON) the plans were made under.")
+    ] = None,
     max_rows: Annotated[
-        int, typer.Option(help="Most states listed, and asked of the model, for the proof.")
+        int, typer.Option(help="Most states listed, and asked of the model, for each proof.")
     ] = 200_000,
 ) -> None:
-    """Check a plan independently: its steps, costs and scores by the book, then the proof again.
+    """Check plans independently: steps, costs and scores by the book, then the proof again.
 
     Ends with exit code 0 if everything claimed is confirmed, 1 if anything is refused, and 2 if
     nothing is refused but there were too many plans to prove it again.
     """
-    from pear.decision.adapters import load_model
     from pear.errors import InvalidPlan, InvalidSetting
-    from pear.planning.verify import verify
-    from pear.problem import Plan
-    from pear.problem.files import load_problem, model_location
+    from pear.portfolio.beliefs import read_prior
+    from pear.portfolio.run import read_problem_and_model
+    from pear.portfolio.stored import plan_of, plans_of
+    from pear.problem.tables import open_table
 
-    stated = load_problem(problem)
-    place = model or model_location(stated, problem)
-    if place is None:
-        raise InvalidSetting(f"'{problem}' names no model; give one with --model")
+    stated, place = read_problem_and_model(problem, model)
+    if is_table(plan_file):
+        if [row is not None, id is not None, all_].count(True) != 1:
+            raise InvalidSetting(
+                f"'{plan_file}' holds the plans of many people; name one with --row or --id, or "
+                "check them with --all"
+            )
+        believed = read_prior(stated, problem, prior)
+        if all_:
+            count = open_table(plan_file).rows
+            everyone = plans_of(plan_file, stated, believed)
+            _verify_all(everyone, count, stated, place.load(stated), max_rows)
+            return
+        found = plan_of(plan_file, stated, believed, row=row, id=id)
+        _verify_one(f"{plan_file}, {found.name},", found.plan, stated, place.load(stated), max_rows)
+        return
     try:
-        text = plan_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"the plan '{plan_file}' cannot be read: {error}") from None
-    try:
-        plan = Plan.from_json(text)
+        plan = read_plan(plan_file)
     except InvalidPlan as error:
         typer.echo(f"Refused: {error}")
         raise typer.Exit(1) from None
-    typer.echo(f"{plan_file} claims:")
+    _verify_one(str(plan_file), plan, stated, place.load(stated), max_rows)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a path is one of many plans: a folder, or no JSON."""
+    return path.is_dir() or path.suffix.lower() != ".json"
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan of a JSON file."""
+    from pear.errors import InvalidSetting
+    from pear.problem import Plan
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"the plan '{path}' cannot be read: {error}") from None
+    return Plan.from_json(text)
+
+
+def _verify_one(name: str, plan: Plan, problem: Problem, model: BlackBox, max_rows: int) -> None:
+    from pear.planning.verify import verify
+
+    typer.echo(f"{name} claims:")
     for line in plan.words().splitlines():
         typer.echo(f"  {line}")
-    report = verify(plan, stated, load_model(place, stated), max_rows=max_rows)
+    report = verify(plan, problem, model, max_rows=max_rows)
     typer.echo("Checked:")
     typer.echo(report.words())
     if not report.confirmed:
         raise typer.Exit(1 if report.refusals else 2)
+
+
+def _verify_all(
+    everyone: Iterable[StoredPlan], count: int, problem: Problem, model: BlackBox, max_rows: int
+) -> None:
+    from pear.cli.progress import Bar
+    from pear.planning.verify import verify
+
+    refused: list[str] = []
+    checked = unproven = 0
+    with Bar("verifying", count) as bar:
+        for checked, found in enumerate(everyone, 1):
+            report = verify(found.plan, problem, model, max_rows=max_rows)
+            unproven += not report.confirmed and not report.refusals
+            if report.refusals:
+                refused.append(f"{found.name}: {report.words().splitlines()[-1]}")
+            bar.show(checked, count, f"{len(refused):,} refused, {unproven:,} not proven again")
+    for line in refused[:SHOWN]:
+        typer.echo(line)
+    if len(refused) > SHOWN:
+        typer.echo(f"and {len(refused) - SHOWN:,} more; see each with --row.")
+    typer.echo(
+        f"{checked:,} plans checked: {checked - len(refused) - unproven:,} confirmed, "
+        f"{len(refused):,} refused, {unproven:,} not refused and not all of it proven again."
+    )
+    if refused or unproven:
+        raise typer.Exit(1 if refused else 2)

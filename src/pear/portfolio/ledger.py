@@ -50,6 +50,9 @@ COLUMNS: dict[str, Any] = {
     "length": pa.int32(),
     "lower_bound": pa.float64(),
     "rows_asked": pa.int64(),
+    "max_length": pa.int32(),
+    "changes_per_feature": pa.int32(),
+    "blocking": pa.string(),
     "start_score": pa.float64(),
     "final_score": pa.float64(),
     "steps": pa.string(),
@@ -62,9 +65,10 @@ COLUMNS: dict[str, Any] = {
 """Columns of the plans. ``row`` counts from 0 over all files of people. ``decision`` is
 ``approved`` or ``refused``, as the model decides today; ``verdict`` what is proven of the plan.
 ``cost``, ``length`` and ``final_score`` are empty where there is no plan; under samples of
-weights, costs and bounds are means over them. ``steps``, ``start`` (the person), ``weights`` and
-``limits`` (what they said they cannot do) are JSON; see
-:func:`pear.portfolio.beliefs.weights_from` and :meth:`pear.problem.Limits.from_dict`."""
+weights, costs and bounds are means over them. ``max_length`` and ``changes_per_feature`` say which
+plans the verdict is about. ``blocking`` (the limits that stand in the way), ``steps``, ``start``
+(the person), ``weights`` and ``limits`` (what they said they cannot do) are JSON;
+:func:`pear.portfolio.stored.plans_of` reads them."""
 
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
@@ -241,6 +245,9 @@ def plans_table(
             "length": plan.length if plan.success else None,
             "lower_bound": certificate.lower_bound,
             "rows_asked": certificate.rows,
+            "max_length": certificate.max_length,
+            "changes_per_feature": certificate.max_changes_per_feature,
+            "blocking": as_json(certificate.blocking),
             "start_score": plan.steps[0].score_before if plan.steps else plan.score,
             "final_score": plan.score if plan.success else None,
             "steps": as_json([_step(step) for step in plan.steps]),
