@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pear.decision import BlackBox, from_sklearn
-from pear.decision.ceilings import ceiling, fix
+from pear.decision.ceilings import ceiling, fix, narrow, narrow_again
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 
 KINDS = (
@@ -117,10 +117,30 @@ def random_person(
     return start, [np.append(value, options) for value, options in zip(start, sets, strict=True)]
 
 
+@dataclass(frozen=True)
+class Draw:
+    """A partial assignment, its limits, and completions of it.
+
+    ``order`` are the features fixed so far at ``chosen`` ``(5,)``; ``completions`` ``(k, 5)`` take
+    open options of the others, at most ``remaining`` of them and for less than ``room``.
+    """
+
+    order: np.ndarray
+    chosen: np.ndarray
+    open_options: np.ndarray
+    costs: np.ndarray
+    room: float
+    remaining: int
+    completions: np.ndarray
+
+
 def draws(
     black_box: BlackBox, rng: np.random.Generator, n_partial: int, n_completions: int
 ) -> tuple[int, int]:
-    """How many draws were made for one person, and in how many the ceiling was too low."""
+    """How many draws were made for one person, and in how many a ceiling was too low.
+
+    The required score of each partial assignment is one that one of its completions just exceeds.
+    """
     start, values = random_person(black_box, rng)
     most, goal = int(rng.integers(1, 6)), 0.5
     inside = black_box.inside
@@ -128,42 +148,68 @@ def draws(
     if special is None:
         return 0, 0
     slack = inside.link.required(goal) - special.required
-    states, ceilings = [], []
-    partial = _partial(special, values, most, rng, n_partial)
-    for chosen, free, open_options, remaining, bound in partial:
-        for _ in range(n_completions):
-            full, left = chosen.copy(), remaining
-            for feature in rng.permutation(free):
-                options = 1 + np.flatnonzero(open_options[feature, 1 : len(values[feature])])
-                if left and len(options) and rng.random() < 0.7:
-                    full[feature] = rng.choice(options)
-                    left -= 1
-            states.append([options[o] for options, o in zip(values, full, strict=True)])
-            ceilings.append(bound)
-    scores = black_box.score(np.array(states))
-    # A planner that asks for a little less than this score must keep the assignment.
-    needed = [inside.link.required(np.nextafter(score, -1.0)) - slack for score in scores]
-    return len(scores), int((np.array(ceilings) < np.array(needed)).sum())
+    counts = [len(options) for options in values]
+    made = [_draw(counts, most, rng, n_completions) for _ in range(n_partial)]
+    chosen = np.concatenate([draw.completions for draw in made])
+    states = np.column_stack([options[o] for options, o in zip(values, chosen.T, strict=True)])
+    scores = np.split(black_box.score(states), len(made))
+    wrong = 0
+    for draw, its_scores in zip(made, scores, strict=True):
+        asked = np.nextafter(rng.choice(its_scores), -1.0)
+        asking = special._replace(required=inside.link.required(asked) - slack)
+        wrong += int(_dropped(asking, draw)[its_scores > asked].sum())
+    return len(states), wrong
 
 
-def _partial(
-    special: Any, values: list[np.ndarray], most: int, rng: np.random.Generator, n: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int, float]]:
-    """Partial assignments: options, free features, open options, changes left and ceiling."""
-    for _ in range(n):
-        order = rng.permutation(5)
-        depth = int(rng.integers(0, 6))
-        chosen = np.zeros(5, int)
-        used = 0
-        for place, feature in enumerate(order[:depth]):
-            if used < most and rng.random() < 0.5:
-                chosen[feature] = rng.integers(0, len(values[feature]))
-                used += chosen[feature] > 0
-            fix(special, place, feature, chosen[feature])
-        open_options = rng.random(special.gains.shape) < rng.choice([0.2, 0.6, 1.0])
-        remaining = int(rng.integers(0, most - used + 1))
-        bound = ceiling(special, depth, open_options, remaining)
-        yield chosen, order[depth:], open_options, remaining, bound
+def _draw(counts: list[int], most: int, rng: np.random.Generator, n: int) -> Draw:
+    order = rng.permutation(5)[: rng.integers(0, 6)]
+    chosen, used = np.zeros(5, int), 0
+    for feature in order:
+        if used < most and rng.random() < 0.5:
+            chosen[feature] = rng.integers(0, counts[feature])
+            used += chosen[feature] > 0
+    open_options = rng.random((5, max(counts))) < rng.choice([0.2, 0.6, 1.0])
+    open_options &= np.arange(max(counts)) < np.array(counts)[:, None]
+    costs = np.maximum(1.0, rng.normal(5, 10, open_options.shape))
+    remaining = int(rng.integers(0, most - used + 1))
+    free = np.setdiff1d(np.arange(5), order)
+    completions = np.repeat(chosen[None], n, axis=0)
+    for completion in completions:
+        left = remaining
+        for feature in rng.permutation(free):
+            options = 1 + np.flatnonzero(open_options[feature, 1:])
+            if left and len(options) and rng.random() < 0.7:
+                completion[feature] = rng.choice(options)
+                left -= 1
+    changed = (completions > 0) & np.isin(np.arange(5), free)
+    spent = np.where(changed, costs[np.arange(5), completions], 0.0).sum(axis=1)
+    # Room for some of them only, to the last bit; those that do not fit are replaced.
+    room = rng.choice([np.inf, np.nextafter(rng.choice(spent), np.inf)])
+    completions[spent >= room] = completions[spent.argmin()]
+    return Draw(order, chosen, open_options, costs, float(room), remaining, completions)
+
+
+def _dropped(special: Any, draw: Draw) -> np.ndarray:
+    """Which completions, if favourable, a search with these ceilings would lose, shape ``(k,)``."""
+    # As a search goes down: all options open at first, at the end those of the draw.
+    everything = np.arange(special.gains.shape[1]) < special.counts[:, None]
+    most = draw.remaining + np.count_nonzero(draw.chosen)
+    narrow(special, 0, everything.copy(), 0.0 * draw.costs, np.inf, most)
+    for depth, feature in enumerate(draw.order):
+        fix(special, depth, feature, draw.chosen[feature])
+        left = most - np.count_nonzero(draw.chosen[draw.order[: depth + 1]])
+        narrow(special, depth + 1, everything.copy(), 0.0 * draw.costs, np.inf, left)
+    depth, lost = len(draw.order), np.zeros(len(draw.completions), bool)
+    lost |= ceiling(special, depth, draw.open_options, draw.remaining) < special.required
+    kept = draw.open_options.copy()
+    limits = (draw.costs, draw.room, draw.remaining)
+    lost |= narrow(special, depth, kept, *limits) < special.required
+    lost |= special.here[depth] < special.required and (draw.completions == draw.chosen).all(axis=1)
+    lost |= narrow_again(special, depth, kept, *limits) < special.required
+    kept[:, 0] = True
+    others = np.setdiff1d(np.arange(5), draw.order)
+    lost |= ~kept[others, draw.completions[:, others]].all(axis=1)
+    return np.asarray(lost)
 
 
 def _model(kind: str, seed: int) -> Any:

@@ -11,8 +11,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.decision.ceilings.gains import tree_gains
 from pear.decision.ceilings.linear import linear_ceiling
-from pear.decision.ceilings.networks import network_ceiling
+from pear.decision.ceilings.networks import network_ceiling, network_gains
+from pear.decision.ceilings.room import within_room
 from pear.decision.ceilings.specialised import LINEAR, TREES, Specialised
 from pear.decision.ceilings.trees import fix_trees, tree_ceiling
 
@@ -50,3 +52,59 @@ def ceiling(
     if special.kind == TREES:
         return tree_ceiling(special, depth, open_options, remaining)
     return network_ceiling(special, depth, open_options, remaining)
+
+
+@numba.njit(cache=True)
+def narrow(
+    special: Specialised,
+    depth: int,
+    open_options: NDArray[np.bool_],
+    costs: NDArray[np.float64],
+    room: float,
+    remaining: int,
+) -> float:
+    """An upper bound of the margin over completions that cost less than ``room``.
+
+    ``costs`` ``(F, V)`` is the least that each option of a feature not yet fixed can still add to
+    the cost. Options that no favourable completion takes are closed in ``open_options``. From here
+    on this depth is about no more than these options, this room and this many changes, until
+    :func:`fix` comes to it again; at depth 0 every call starts afresh.
+    """
+    bound = np.inf
+    if special.kind == TREES:
+        bound = tree_gains(special, depth, depth, open_options, costs, room, remaining)
+    elif special.kind == LINEAR:
+        special.here[depth] = special.level[depth] = special.base[depth]
+        special.potential[depth] = special.gains
+    else:
+        network_gains(special, depth, open_options, remaining)
+    if bound < special.required:
+        return bound
+    return min(bound, narrow_again(special, depth, open_options, costs, room, remaining))
+
+
+@numba.njit(cache=True)
+def narrow_again(
+    special: Specialised,
+    depth: int,
+    open_options: NDArray[np.bool_],
+    costs: NDArray[np.float64],
+    room: float,
+    remaining: int,
+) -> float:
+    """:func:`narrow` with what it last computed at this depth: cheap, for fewer open options."""
+    free = special.free[depth]
+    for feature in range(len(special.counts)):
+        if not free >> np.uint64(feature) & np.uint64(1):
+            open_options[feature, 1:] = False
+        else:
+            open_options[feature, special.counts[feature] :] = False
+    return within_room(
+        special.potential[depth],
+        costs,
+        open_options,
+        room,
+        remaining,
+        special.level[depth],
+        special.required,
+    )

@@ -77,13 +77,7 @@ class Layers:
             ]
         sizes = np.array([len(b) for _, b in self.layers], np.int64)
         n_neurons = int(sizes[:-1].sum())
-        # What the sums of each layer would be if nothing cancelled: rounding is relative to it.
-        size, sums = np.abs(rows).max(axis=0), []
-        for (weights, bias), bend in zip(self.layers, (*self.bends, 0.0), strict=True):
-            size = size @ np.abs(weights) + np.abs(bias)
-            sums.append(size)
-            size = np.minimum(size, 1.0) if bend < 0 else size
-        operations = 4 * (rows.shape[1] + int(sizes.sum()) + 64)
+        sums, errors = self._rounding(rows)
         fields |= {
             "steps": steps,
             "hidden": np.tile(rows[0] @ self.layers[0][0] + self.layers[0][1], (n_features + 1, 1)),
@@ -93,11 +87,11 @@ class Layers:
             "bends": np.array(self.bends, float),
             "low": np.full((n_features + 2, n_neurons), -np.inf),
             "high": np.full((n_features + 2, n_neurons), np.inf),
-            "widen": operations * 2.0**-52 * np.concatenate(sums[:-1]),
+            "widen": 2.0**-52 * np.concatenate(sums[:-1]),
             "seen": np.zeros((n_features + 1, n_features, steps.shape[1]), np.bool_),
             "lines": np.zeros((4, n_neurons)),
         }
-        slack = operations * (self.rounding + 2.0**-48) * float(sums[-1][0])
+        slack = (self.rounding + 2.0**-48) * errors
         special = Specialised(kind=NETWORK, required=required - slack, **fields)
         everything = np.arange(steps.shape[1]) < options.counts[:, None]
         special.seen_remaining[:] = -1
@@ -109,6 +103,23 @@ class Layers:
             special.influence[feature] = network_ceiling(special, 0, only, 1)
         special.influence[:] -= network_ceiling(special, 0, everything, 0)
         return special
+
+    def _rounding(self, rows: Matrix) -> tuple[list[Matrix], float]:
+        """What rounding does at most, in relative errors of one operation.
+
+        To the sums of each layer by themselves, and to the output through all layers. Sums are
+        taken as large as if nothing cancelled; no activation is steeper than 1.
+        """
+        operations = 4.0 * (rows.shape[1] + sum(len(bias) for _, bias in self.layers) + 64)
+        size, error, sums = np.abs(rows).max(axis=0), np.zeros(rows.shape[1]), []
+        for (weights, bias), bend in zip(self.layers, (*self.bends, 0.0), strict=True):
+            size = size @ np.abs(weights) + np.abs(bias)
+            error = error @ np.abs(weights) + operations * size
+            sums.append(operations * size)
+            if bend < 0:
+                size = np.minimum(size, 1.0)
+                error = error + operations
+        return sums, float(error[0])
 
 
 def _activated(values: Matrix, bend: float) -> Matrix:
@@ -245,6 +256,7 @@ def _back(
                 total += weights[neuron, later] * coefficients[later]
             before[neuron] = total
         coefficients = before
+    gains = special.gains
     for neuron in range(special.sizes[0]):
         constant += coefficients[neuron] * special.hidden[depth, neuron]
     free, best = special.free[depth], special.best
@@ -257,8 +269,51 @@ def _back(
                 total = 0.0
                 for neuron in range(special.sizes[0]):
                     total += coefficients[neuron] * special.steps[feature, option, neuron]
+                gains[feature, option] = total
                 best[feature] = max(best[feature], total)
+    special.level[depth] = constant
     return float(constant + largest(best, free, remaining))
+
+
+@numba.njit(cache=True)
+def network_gains(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> None:
+    """What each option adds to the linear relaxation; alone, where only one more may change."""
+    special.here[depth] = _forward(special, depth, 0, 0)
+    gains = special.potential[depth]
+    if remaining > 1:
+        network_ceiling(special, depth, open_options, remaining)
+        gains[:] = special.gains
+        return
+    special.level[depth] = special.here[depth]
+    free = special.free[depth]
+    for feature in range(len(special.counts)):
+        if free >> np.uint64(feature) & np.uint64(1):
+            for option in range(1, special.counts[feature]):
+                if open_options[feature, option]:
+                    margin = _forward(special, depth, feature, option)
+                    gains[feature, option] = margin - special.here[depth]
+
+
+@numba.njit(cache=True)
+def _forward(special: Specialised, depth: int, feature: int, option: int) -> float:
+    """The margin with one further change and no other."""
+    values = special.hidden[depth] + special.steps[feature, option]
+    first_weight = first_bias = 0
+    for layer in range(len(special.bends)):
+        bend = special.bends[layer]
+        for neuron in range(len(values)):
+            if bend < 0:
+                values[neuron] = _curve(bend, values[neuron])
+            elif values[neuron] < 0:
+                values[neuron] *= bend
+        n_in, n_out = special.sizes[layer], special.sizes[layer + 1]
+        weights = special.weights[first_weight : first_weight + n_in * n_out].reshape((n_in, n_out))
+        values = values @ weights + special.biases[first_bias : first_bias + n_out]
+        first_weight += n_in * n_out
+        first_bias += n_out
+    return float(values[0])
 
 
 @numba.njit(cache=True)

@@ -23,12 +23,17 @@ class Specialised(NamedTuple):
     ``required`` is the margin that a favourable state exceeds, already lowered by more than
     rounding can do: what has a smaller ceiling is never favourable. ``influence`` ``(F,)`` is how
     far a feature alone can raise the margin: a good order of features. The rows of ``free``,
-    ``base``, ``alive``, ``ends``, ``n_trees``, ``hidden``, ``low``, ``high``, ``seen`` and
-    ``seen_remaining`` belong to a depth of the search, 0 to F.
+    ``base``, ``alive``, ``ends``, ``n_trees``, ``potential``, ``here``, ``level``, ``hidden``,
+    ``low``, ``high``, ``seen`` and ``seen_remaining`` belong to a depth of the search, 0 to F; two
+    more of some are a scratch row and the model as it was at the start.
+
+    What ``narrow`` found at a depth: ``here``, the margin if nothing else changes, and
+    ``potential`` ``(F, V)``, what each option adds at most to ``level``, which is ``here`` or above.
 
     Linear: ``gains`` ``(F, V)``. Trees: leaves as in :func:`~.trees.reachable_leaves`, the numbers
-    of those still ``alive`` ``(F + 1, L)``, the ``ends`` ``(F + 1, T)`` of each tree's; ``gains``
-    and ``stamp`` ``(F, V)`` are work areas. Networks: ``steps`` ``(F, V, H)`` is what each option
+    of those still ``alive`` ``(rows, L)``, the ``ends`` ``(rows, T)`` of each tree's; the features
+    that leaf l does not allow all options of are ``part_feature`` from ``first_part[l]`` on, with
+    the options it allows as ``part_bits``. Networks: ``steps`` ``(F, V, H)`` is what each option
     adds to the first layer's sums ``hidden`` ``(F + 1, H)``; ``weights``, ``biases`` of the later
     layers one after the other, ``sizes`` of all layers, ``bends`` their activations; ``low`` and
     ``high`` ``(F + 2, neurons)`` bound the sums of all hidden layers for the options ``seen``
@@ -44,13 +49,18 @@ class Specialised(NamedTuple):
     base: Floats
     gains: Floats
     best: Floats
-    stamp: NDArray[np.int64]
     values: Floats
     allowed: Bits
     need: Bits
     alive: NDArray[np.int32]
     ends: NDArray[np.int32]
     n_trees: NDArray[np.int64]
+    first_part: NDArray[np.int64]
+    part_feature: NDArray[np.int32]
+    part_bits: Bits
+    potential: NDArray[np.float64]
+    here: Floats
+    level: Floats
     steps: Floats
     hidden: Floats
     weights: Floats
@@ -73,16 +83,21 @@ def blank(n_features: int, counts: NDArray[np.int64]) -> dict[str, Any]:
         "influence": np.zeros(n_features),
         "counts": counts,
         "free": np.full(n_features + 1, everything, np.uint64),
-        "base": np.zeros(n_features + 1),
+        "base": np.zeros(n_features + 3),
         "gains": np.zeros((n_features, most)),
         "best": np.zeros(n_features),
-        "stamp": np.zeros((n_features, most), np.int64),
         "values": np.zeros(0),
-        "allowed": np.zeros((0, n_features, 1), np.uint64),
+        "allowed": np.zeros((n_features, 1, 0), np.uint64),
         "need": np.zeros(0, np.uint64),
         "alive": np.zeros((1, 0), np.int32),
         "ends": np.zeros((1, 0), np.int32),
-        "n_trees": np.zeros(n_features + 1, np.int64),
+        "n_trees": np.zeros(n_features + 3, np.int64),
+        "first_part": np.zeros(1, np.int64),
+        "part_feature": np.zeros(0, np.int32),
+        "part_bits": np.zeros((0, 1), np.uint64),
+        "potential": np.zeros((n_features + 3, n_features, most)),
+        "here": np.zeros(n_features + 3),
+        "level": np.zeros(n_features + 3),
         "steps": np.zeros((0, 0, 0)),
         "hidden": np.zeros((1, 0)),
         "weights": np.zeros(0),

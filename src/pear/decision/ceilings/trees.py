@@ -19,6 +19,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.decision.ceilings.gains import tree_gains
 from pear.decision.ceilings.specialised import TREES, Bits, Specialised, blank, largest
 
 if TYPE_CHECKING:
@@ -104,28 +105,33 @@ class Ensemble:
             MOST_LEAVES,
         )
         n_features, n_leaves, n_trees = len(options.counts), len(values), len(self.nodes.roots)
+        rows = n_features + 3
         if not n_leaves:
             return None
         fields = blank(n_features, options.counts)
-        alive = np.zeros((n_features + 1, n_leaves), np.int32)
-        alive[0] = np.arange(n_leaves)
-        ends = np.zeros((n_features + 1, n_trees), np.int32)
-        ends[0] = starts[1:]
-        fields["n_trees"][0] = n_trees
+        alive = np.zeros((rows, n_leaves), np.int32)
+        alive[[0, -1]] = np.arange(n_leaves)
+        ends = np.zeros((rows, n_trees), np.int32)
+        ends[[0, -1]] = starts[1:]
+        fields["n_trees"][[0, -1]] = n_trees
+        first_part, part_feature, part_bits = constrained(allowed, options.counts)
         size = np.maximum.reduceat(np.abs(values), starts[:-1]).sum() + abs(self.base)
         slack = (n_trees + 64) * self.rounding + (n_leaves + n_trees + 64) * 2.0**-52
         fields |= {
             "values": values,
-            "allowed": allowed,
+            "allowed": np.ascontiguousarray(allowed.transpose(1, 2, 0)),
+            "first_part": first_part,
+            "part_feature": part_feature,
+            "part_bits": part_bits,
             "need": need,
             "alive": alive,
             "ends": ends,
-            "base": np.full(n_features + 1, self.base, float),
+            "base": np.full(rows, self.base, float),
         }
         special = Specialised(kind=TREES, required=required - 4 * slack * size, **fields)
         everything = np.arange(options.counts.max()) < options.counts[:, None]
         tree_ceiling(special, 0, everything, max_changes)
-        special.influence[:] = special.gains.max(axis=1)
+        special.influence[:] = special.potential[-2].max(axis=1)
         return special
 
 
@@ -311,6 +317,33 @@ def reachable_leaves(
 
 
 @numba.njit(cache=True)
+def constrained(allowed: Bits, counts: Integers) -> tuple[Integers, NDArray[np.int32], Bits]:
+    """The features whose options a leaf does not all allow, one after the other.
+
+    The first part of each leaf ``(L + 1,)``, the feature of each part and the options it allows.
+    """
+    n_leaves, n_features, width = allowed.shape
+    first = np.zeros(n_leaves + 1, np.int64)
+    features = np.empty(n_leaves * n_features, np.int32)
+    bits = np.empty((n_leaves * n_features, width), np.uint64)
+    found = 0
+    for leaf in range(n_leaves):
+        for feature in range(n_features):
+            count = 0
+            for word in range(width):
+                left = allowed[leaf, feature, word]
+                while left:
+                    left &= left - np.uint64(1)
+                    count += 1
+            if count < counts[feature]:
+                features[found] = feature
+                bits[found] = allowed[leaf, feature]
+                found += 1
+        first[leaf + 1] = found
+    return first, features[:found].copy(), bits[:found].copy()
+
+
+@numba.njit(cache=True)
 def _n_needed(mask: Any) -> int:
     """How many features cannot stay as they are."""
     count = 0
@@ -331,7 +364,7 @@ def fix_trees(special: Specialised, depth: int, feature: int, option: int) -> No
         first = kept
         for place in range(start, end):
             leaf = special.alive[depth, place]
-            if special.allowed[leaf, feature, word] >> bit & np.uint64(1):
+            if special.allowed[feature, word, leaf] >> bit & np.uint64(1):
                 special.alive[depth + 1, kept] = leaf
                 kept += 1
         start = end
@@ -350,79 +383,10 @@ def tree_ceiling(
     special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
 ) -> float:
     """The smaller of the two bounds this chapter opens with."""
-    n_features = len(special.counts)
-    width = special.allowed.shape[2]
-    zero, one = np.uint64(0), np.uint64(1)
-    open_bits = np.zeros((n_features, width), np.uint64)
-    free = special.free[depth]
-    for feature in range(n_features):
-        for option in range(1, special.counts[feature]):
-            if open_options[feature, option]:
-                open_bits[feature, option // 64] |= one << np.uint64(option % 64)
-    total = stay = special.base[depth]
-    start = 0
-    gains, stamp = special.gains, special.stamp
-    gains[:] = 0.0
-    stamp[:] = -1
-    share_of = np.zeros(gains.shape)
-    for tree in range(special.n_trees[depth]):
-        end = special.ends[depth, tree]
-        # The leaf that is reached without any further change: every other gain is over it.
-        here = end - 1
-        for place in range(start, end):
-            if special.need[special.alive[depth, place]] & free == zero:
-                here = place
-                break
-        value = special.values[special.alive[depth, here]]
-        best = value
-        for place in range(start, here):
-            leaf = special.alive[depth, place]
-            needed = special.need[leaf] & free
-            count = _n_bits(needed)
-            if count > remaining:
-                continue
-            reachable = True
-            for feature in range(n_features):
-                if needed >> np.uint64(feature) & one:
-                    meets = False
-                    for word in range(width):
-                        if special.allowed[leaf, feature, word] & open_bits[feature, word]:
-                            meets = True
-                    if not meets:
-                        reachable = False
-                        break
-            if not reachable:
-                continue
-            gain = special.values[leaf] - value
-            best = max(best, special.values[leaf])
-            share = gain / count
-            for feature in range(n_features):
-                if needed >> np.uint64(feature) & one:
-                    for word in range(width):
-                        bits = special.allowed[leaf, feature, word] & open_bits[feature, word]
-                        option = 64 * word
-                        while bits:
-                            if bits & one:
-                                if stamp[feature, option] != tree:
-                                    stamp[feature, option] = tree
-                                    share_of[feature, option] = 0.0
-                                if share > share_of[feature, option]:
-                                    gains[feature, option] += share - share_of[feature, option]
-                                    share_of[feature, option] = share
-                            bits >>= one
-                            option += 1
-        total += best
-        stay += value
-        start = end
-    for feature in range(n_features):
+    scratch = len(special.alive) - 2
+    nothing = np.zeros(open_options.shape)
+    best = tree_gains(special, depth, scratch, open_options, nothing, np.inf, remaining)
+    gains, free = special.potential[scratch], special.free[depth]
+    for feature in range(len(gains)):
         special.best[feature] = gains[feature].max()
-    return float(min(total, stay + largest(special.best, free, remaining)))
-
-
-@numba.njit(cache=True)
-def _n_bits(bits: Any) -> int:
-    count = 0
-    while bits:
-        bits &= bits - np.uint64(1)
-        count += 1
-    return count
+    return float(min(best, special.here[scratch] + largest(special.best, free, remaining)))
