@@ -207,7 +207,7 @@ def test_what_is_too_much_to_list_is_called_not_proven():
 def test_random_plans_are_held_against_what_was_not_proven():
     plan, problem, _ = made(NO_LIMITS, "cd")
     rival = accepts(problem, "cd", "a")
-    rival.fingerprint = plan.model_fingerprint
+    rival._fingerprint = plan.model_fingerprint
     report = verify(plan, problem, rival, max_rows=2)
     assert "drawn at random" in report.refusals[0].claim
 

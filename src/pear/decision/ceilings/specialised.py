@@ -28,7 +28,7 @@ class Specialised(NamedTuple):
     more of some are a scratch row and the model as it was at the start.
 
     What ``narrow`` found at a depth: ``here``, the margin if nothing else changes, and
-    ``potential`` ``(F, V)``, what each option adds at most to ``level``, which is ``here`` or above.
+    ``potential`` ``(F, V)``, what each option adds at most to ``level`` (at least ``here``).
 
     Linear: ``gains`` ``(F, V)``. Trees: leaves as in :func:`~.trees.reachable_leaves`, the numbers
     of those still ``alive`` ``(rows, L)``, the ``ends`` ``(rows, T)`` of each tree's; the features
