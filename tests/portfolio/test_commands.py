@@ -149,8 +149,8 @@ def test_fit_prior_refuses_too_few(lender, tmp_path):
 
 
 def test_which_prior_is_meant(lender, tmp_path):
-    problem, place = read_problem_and_model(lender / "problem.toml", "model.onnx")
-    assert place.place == "model.onnx"
+    problem, place = read_problem_and_model(lender / "problem.toml", ["model.onnx"])
+    assert place.place == ["model.onnx"]
     found = read_prior(problem, lender / "problem.toml", None)
     assert np.array_equal(found.means, default_prior(problem).means)
     for content, message in (("{", "cannot be read"), ('{"means": [[1]]}', "cannot be read")):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pear.cli.files import Agree, Models
+
 if TYPE_CHECKING:
     from pear.elicitation import Session
     from pear.planning.exact import ExactPlanner as Planner
@@ -18,9 +20,8 @@ def command(
     person_file: Annotated[
         Path, typer.Argument(help="The person's record as JSON.", metavar="PERSON")
     ],
-    model: Annotated[
-        str | None, typer.Option(help="Model file (.onnx, .skops) or scoring endpoint.")
-    ] = None,
+    model: Models = None,
+    agree: Agree = 1.0,
     conversation: Annotated[
         Path | None,
         typer.Option(help="Where the conversation is kept; default PERSON.conversation.json."),
@@ -38,23 +39,16 @@ def command(
     """
     from pear.cli.conversation import hold, make_console
     from pear.cli.files import read_record
-    from pear.decision.adapters import load_model
     from pear.elicitation import Session
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
-    from pear.problem.files import load_problem, model_location
+    from pear.portfolio.run import read_problem_and_model
     from pear.writing import write_text
 
     console = make_console()
-    problem = load_problem(problem_file)
-    model = model or model_location(problem, problem_file)
-    if model is None:
-        raise InvalidSetting(
-            "'--model' is missing: name the model file (.onnx, .skops) or the endpoint to ask, "
-            "or give it as 'model' in the problem file"
-        )
-    planner = ExactPlanner(problem, load_model(model, problem))
+    problem, place = read_problem_and_model(problem_file, model, agree=agree)
+    planner = ExactPlanner(problem, place.load(problem))
     prior = read_prior(problem, problem_file, None)
     record = read_record(person_file)
     kept = conversation or person_file.with_suffix(".conversation.json")

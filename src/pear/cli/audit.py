@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from pear.cli.files import Agree, Models
+
 
 def command(
     problem: Annotated[Path, typer.Argument(help="The problem file.")],
@@ -15,9 +17,8 @@ def command(
         Path | None, typer.Option("--output", "-o", help="Report as a page (.html).")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Report as JSON.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The model, to flip attributes; else the problem's own.")
-    ] = None,
+    model: Models = None,
+    agree: Agree = 1.0,
     people: Annotated[
         Path | None, typer.Option(help="The table planned for, if --by names other columns of it.")
     ] = None,
@@ -64,7 +65,7 @@ def command(
         stated,
         read_plans(plans, stated),
         settings=AuditSettings(tuple(by or ()), edges, level, smallest, flips),
-        model=ModelPlace(place) if place else None,
+        model=ModelPlace(place, {"agree": agree}) if place else None,
         people=people,
         conversations=read_conversations(conversations, stated) if conversations else (),
         prior=read_prior(stated, problem, prior),

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from pear.errors import InvalidRecord
+
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help=".onnx or .skops file, http(s) address, or a folder of files; else the problem's own. "
+        "Several times: they say yes together.",
+    ),
+]
+Agree = Annotated[
+    float, typer.Option(help="Share of several models that must say yes; 1 asks all of them to.")
+]
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pear.cli.files import Agree, Models
+
 if TYPE_CHECKING:
     from pear.cli.progress import Bar
     from pear.portfolio import Progress
@@ -18,9 +20,8 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", help=".parquet, .csv, or a folder without ending.")
     ],
-    model: Annotated[
-        str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
-    ] = None,
+    model: Models = None,
+    agree: Agree = 1.0,
     weights: Annotated[
         Path | None,
         typer.Option(help="Table of weights, one row per person in the same order."),
@@ -66,7 +67,7 @@ def command(
         raise InvalidSetting(
             "'--weights' says it all; leave out '--prior' and '--conversations', or leave it out"
         )
-    stated, place = read_problem_and_model(problem, model)
+    stated, place = read_problem_and_model(problem, model, agree=agree)
     given: Any = weights
     if weights is None:
         believed = read_prior(stated, problem, prior)

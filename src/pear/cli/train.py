@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pear.cli.files import Agree, Models
+
 RATES = {"adult": 0.001, "givemecredit": 0.003}
 """The paper's learning rates; 0.001 for any other problem."""
 SIMULATIONS = {"adult": 15, "givemecredit": 10}
@@ -17,9 +19,8 @@ def command(
     problem: Annotated[Path, typer.Argument(help="The problem file.")],
     data: Annotated[Path, typer.Option("--data", "-d", help="People to train on: CSV or Parquet.")],
     planner: Annotated[str, typer.Option(help="wfare, fare or rl.")] = "wfare",
-    model: Annotated[
-        str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
-    ] = None,
+    model: Models = None,
+    agree: Agree = 1.0,
     prior: Annotated[Path | None, typer.Option(help="Prior (JSON); else the problem's.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Policy file; else PLANNER.safetensors.")
@@ -59,7 +60,7 @@ def command(
     require("torch").set_num_threads(1)
     from pear.planning.learned.training import Trainer, TrainingSettings
 
-    stated, place = read_problem_and_model(problem, model)
+    stated, place = read_problem_and_model(problem, model, agree=agree)
     believed = read_prior(stated, problem, prior)
     everybody = read_people(data, stated.space)
     states = everybody.states

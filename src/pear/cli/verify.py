@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pear.cli.files import Agree, Models
+
 if TYPE_CHECKING:
     from pear.decision import BlackBox
     from pear.portfolio.stored import StoredPlan
@@ -22,9 +24,8 @@ def command(
         Path, typer.Argument(metavar="PLAN", help="The plan as JSON, or a table of 'pear plan'.")
     ],
     problem: Annotated[Path, typer.Option(help="The problem.toml it was made for.")],
-    model: Annotated[
-        str | None, typer.Option(help=".onnx, .skops or http(s) address; else the problem's own.")
-    ] = None,
+    model: Models = None,
+    agree: Agree = 1.0,
     row: Annotated[int | None, typer.Option(help="Whose plan of a table, counted from 0.")] = None,
     id: Annotated[str | None, typer.Option(help="Whose plan of a table, by their id.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every plan of a table.")] = False,
@@ -46,7 +47,7 @@ def command(
     from pear.portfolio.stored import plan_of, plans_of
     from pear.problem.tables import open_table
 
-    stated, place = read_problem_and_model(problem, model)
+    stated, place = read_problem_and_model(problem, model, agree=agree)
     if is_table(plan_file):
         if [row is not None, id is not None, all_].count(True) != 1:
             raise InvalidSetting(

@@ -11,6 +11,7 @@ from pear.decision.adapters import (
     save_sklearn,
 )
 from pear.decision.blackbox import BlackBox, from_callable
+from pear.decision.several import several
 
 __all__ = [
     "BlackBox",
@@ -23,4 +24,5 @@ __all__ = [
     "load_model",
     "load_skops",
     "save_sklearn",
+    "several",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -46,9 +46,12 @@ FIRST = 4
 
 @dataclass(frozen=True)
 class ModelPlace:
-    """A model to be loaded where it is used: a file or an address, not the model itself."""
+    """A model to be loaded where it is used: a file, an address or several, not the model itself.
 
-    place: str
+    ``place`` and ``options`` are what :func:`load_model` takes.
+    """
+
+    place: str | Sequence[str]
     options: dict[str, Any] = field(default_factory=dict)
 
     def load(self, problem: Problem) -> BlackBox:
@@ -56,6 +59,13 @@ class ModelPlace:
         from pear.decision.adapters import load_model
 
         return load_model(self.place, problem, **self.options)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files it is kept in; none for an address."""
+        places = [self.place] if isinstance(self.place, str) else self.place
+        parts = [[*sorted(Path(one).glob("*.*")), Path(one)] for one in places]
+        return [path for part in parts for path in part if path.is_file()]
 
 
 Model = BlackBox | ModelPlace
@@ -355,10 +365,9 @@ def _check_settings(
 
 def _identity(model: Model, black_box: BlackBox) -> str:
     """What the model does on probes and, where it is a file, its content: small changes count."""
-    fingerprint = black_box.fingerprint
-    if isinstance(model, ModelPlace) and Path(model.place).is_file():
-        return f"{fingerprint} {sha256(Path(model.place).read_bytes()).hexdigest()}"
-    return fingerprint
+    files = model.files if isinstance(model, ModelPlace) else []
+    contents = [sha256(path.read_bytes()).hexdigest() for path in files]
+    return " ".join([black_box.fingerprint, *contents])
 
 
 def beside(output: Path, ending: str) -> Path:
@@ -444,11 +453,11 @@ def _plan(
 
 
 def read_problem_and_model(
-    path: Path, model: str | None, **options: Any
+    path: Path, models: str | Sequence[str] | None, **options: Any
 ) -> tuple[Problem, ModelPlace]:
-    """The problem of a file and where its model is: as asked for, else as the file states."""
+    """The problem of a file and where its models are: as asked for, else as the file states."""
     problem = load_problem(path)
-    place = model or model_location(problem, path)
+    place = models or model_location(problem, path)
     if place is None:
         raise InvalidSetting(
             f"'{path}' names no model; give one with --model (a .onnx or .skops file, or an "

@@ -19,6 +19,7 @@ from pear.decision.adapters.sklearn import from_sklearn
 from pear.decision.adapters.torch import from_torch
 from pear.decision.adapters.trees import check_trees
 from pear.decision.blackbox import BlackBox, from_callable
+from pear.decision.several import several
 from pear.errors import ModelError, ModelRefused
 from pear.problem import Problem
 
@@ -43,17 +44,21 @@ def load_model(
     source: Any,
     problem: Problem,
     *,
+    agree: float = 1.0,
     trusted: Sequence[str] = (),
     **settings: Any,
 ) -> BlackBox:
-    """A model of any kind as a black box.
+    """A model of any kind, or several, as one black box.
 
     Parameters
     ----------
     source
         A ``.onnx`` or ``.skops`` file, an http(s) scoring endpoint, or the model itself: a fitted
         estimator or pipeline, a torch module, a function of states ``(n, d)``, or a
-        :class:`BlackBox`, which stays as it is.
+        :class:`BlackBox`, which stays as it is. A list of these, or a folder of files, is several
+        models, which say yes together.
+    agree
+        The share of several models that must say yes.
     trusted
         Types inside a skops file that you trust although this package does not know them.
     settings
@@ -74,6 +79,10 @@ def load_model(
     >>> load_model(lambda states: states[:, 0] / 100, problem, name="income")
     BlackBox('income', 0 rows asked)
     """
+    if isinstance(source, (list, tuple)) or _is_folder(source):
+        sources = _files(Path(source)) if _is_folder(source) else source
+        models = [load_model(one, problem, trusted=trusted, **settings) for one in sources]
+        return models[0] if len(models) == 1 else several(models, agree)
     if isinstance(source, BlackBox):
         return source
     if not isinstance(source, (str, os.PathLike)):
@@ -99,6 +108,18 @@ def load_model(
     if ending == ".onnx":
         return from_onnx(path, problem, **settings)
     return from_sklearn(load_skops(path, trusted), problem, **{"name": path.name, **settings})
+
+
+def _is_folder(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and Path(source).is_dir()
+
+
+def _files(folder: Path) -> list[Path]:
+    """The model files of a folder, by name."""
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in (".onnx", ".skops"))
+    if not files:
+        raise ModelError(f"the folder '{folder}' holds no .onnx or .skops file; check the path")
+    return files
 
 
 def _in_memory(model: Any, problem: Problem, settings: dict[str, Any]) -> BlackBox:
