@@ -19,6 +19,7 @@ COMMANDS = (
     "plan",
     "show",
     "verify",
+    "robust",
     "serve",
     "train",
     "audit",

@@ -7,6 +7,7 @@ from pear.decision.adapters import (
     from_sklearn,
     from_torch,
     load_model,
+    load_models,
     load_skops,
     save_sklearn,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "from_sklearn",
     "from_torch",
     "load_model",
+    "load_models",
     "load_skops",
     "save_sklearn",
     "several",

@@ -80,8 +80,7 @@ def load_model(
     BlackBox('income', 0 rows asked)
     """
     if isinstance(source, (list, tuple)) or _is_folder(source):
-        sources = _files(Path(source)) if _is_folder(source) else source
-        models = [load_model(one, problem, trusted=trusted, **settings) for one in sources]
+        models = load_models(source, problem, trusted=trusted, **settings)
         return models[0] if len(models) == 1 else several(models, agree)
     if isinstance(source, BlackBox):
         return source
@@ -108,6 +107,14 @@ def load_model(
     if ending == ".onnx":
         return from_onnx(path, problem, **settings)
     return from_sklearn(load_skops(path, trusted), problem, **{"name": path.name, **settings})
+
+
+def load_models(source: Any, problem: Problem, **settings: Any) -> list[BlackBox]:
+    """The models of a list, of a folder, or of a list of these, each as a black box of its own."""
+    if isinstance(source, (list, tuple)):
+        return [model for one in source for model in load_models(one, problem, **settings)]
+    sources = _files(Path(source)) if _is_folder(source) else [source]
+    return [load_model(one, problem, **settings) for one in sources]
 
 
 def _is_folder(source: Any) -> bool:
