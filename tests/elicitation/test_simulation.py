@@ -4,9 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pear.elicitation import Settings, regret_table, simulate
+from pear.decision import from_callable
+from pear.elicitation import Session, Settings, SimulatedPerson, regret_table, simulate
+from pear.elicitation.simulation import converse
 from pear.errors import InvalidSetting
-from pear.preferences import Noiseless
+from pear.planning.exact import ExactPlanner
+from pear.preferences import GaussianMixturePrior, Noiseless
+from pear.problem import Action, Feature, Problem
 from tests.elicitation.small_lender import PERSON, lender, prior
 
 QUICK = Settings(n_particles=300, draws=12)
@@ -94,3 +98,20 @@ def test_states_and_weights_must_go_together():
         run(seed=-1)
     with pytest.raises(InvalidSetting, match="do not go with"):
         simulate(planner, np.zeros((2, 4)), np.zeros((1, 7)), prior(), response=Noiseless())
+
+
+def test_somebody_unlike_anyone_before_is_asked_what_tells():
+    """All known kinds avoid saving; a person who loves it must not end with their plan."""
+    earn, save = (10.0,), (10.0,)
+    problem = Problem(
+        [Feature("income", scale=(0, 10)), Feature("savings", scale=(0, 10))],
+        [Action("earn", "income", "add", earn), Action("save", "savings", "add", save)],
+    )
+    model = from_callable(lambda s: np.where(s.sum(axis=1) >= 10, 0.9, 0.1), problem)
+    kinds = np.array([[5.0, 50.0], [8.0, 40.0]])
+    prior = GaussianMixturePrior(kinds, np.ones_like(kinds), background_weight=0.02,
+                                 background_deviation=[30.0, 30.0])  # fmt: skip
+    session = Session(ExactPlanner(problem, model), np.zeros(2), prior, min_gain=0.0)
+    person = SimulatedPerson(np.array([60.0, 2.0]), Noiseless())
+    *_, last = converse(session, person, 3, np.random.default_rng(0))
+    assert [step.feature for step in last.steps] == ["savings"]

@@ -28,6 +28,7 @@ from pear.preferences import (
     Posterior,
     ResponseModel,
 )
+from pear.preferences.posterior import systematic
 from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,11 @@ WITHIN = 1.05
 
 JUDGES = 2_000
 """Most samples a pool is judged by."""
+
+STRANGERS = 16
+"""Samples of the background that plans are made for besides the draws. People unlike anyone before
+are few among the draws and want plans of all kinds: without these, what would tell that somebody
+is one of them is never asked."""
 
 
 # The choice set
@@ -241,7 +247,10 @@ def view_of(
         samples = posterior.draw(JUDGES, rng)
         weights = np.full(JUDGES, 1.0 / JUDGES)
     mean = posterior.mean()
-    rounds, survey = candidate_plans(planner, state, draws, mean, settings, limits, rng, survey)
+    planned = draws
+    if settings.pool == "samples":
+        planned = np.vstack([draws, _strangers(posterior, rng)])
+    rounds, survey = candidate_plans(planner, state, planned, mean, settings, limits, rng, survey)
     plans = [plan for offered in rounds for plan in offered]
     known = {plan.moves for plan in plans}
     plans += [
@@ -265,6 +274,15 @@ def view_of(
     chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
     gain = expected_gain(costs, weights, chosen)
     return View(state, pool, draws, expected, best, chosen, gain, survey)
+
+
+def _strangers(posterior: Posterior, rng: np.random.Generator) -> Floats:
+    """Weights of at most ``STRANGERS`` people unlike anyone before, shape ``(n, p)``."""
+    own = posterior.weights * (posterior.components == posterior.prior.background)
+    if not own.sum():
+        return np.zeros((0, posterior.samples.shape[1]))
+    chosen = systematic(own / own.sum(), STRANGERS, rng)
+    return np.asarray(posterior.samples[np.unique(chosen)])
 
 
 def candidate_plans(

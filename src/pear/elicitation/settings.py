@@ -37,8 +37,8 @@ class Settings:
     max_questions: int = 10
     min_gain: float = 0.5
     draws: int = 32
-    first_rows: int = 100_000
-    pool_rows: int = 4_000
+    first_rows: int = 200_000
+    pool_rows: int = 20_000
     response: ResponseModel = field(default_factory=lambda: Logistic(0.9))
     posterior: Literal["particles", "slices"] = "particles"
     n_particles: int = 2000
