@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,51 +73,41 @@ def world_key(dataset: str, classifier: str, users: str) -> str:
 
 
 def adult_world(classifier: str, users: str) -> World:
-    """Adult: the published classifier and users where there are any, else ours."""
-    data = _data("adult")
-    prior = paper_prior("adult")
-    if classifier != "network" or bench_folder() is None:
-        return _sampled("adult", classifier, users, prior)
-    black_box = published_classifier(data.problem)
-    known = published_users(data.problem)
-    taken = {state.tobytes() for state in known.states}
-    people = data.states[data.train]
-    people = people[[person.tobytes() not in taken for person in people]]
-    shared: dict[str, Any] = {
-        "problem": data.problem,
-        "black_box": black_box,
-        "prior": prior,
-        "training": people,
-    }
-    if users == "all":
-        return World(
-            "adult",
-            classifier,
-            users,
-            states=known.states,
-            weights=known.weights,
-            scores=known.scores,
-            source="the published classifier, users and true weights",
-            published=True,
-            **shared,
-        )
-    chosen = user_set(data, black_box, "hard", 300, SEED)
-    return World(
-        "adult",
-        classifier,
-        users,
-        states=chosen.states,
-        weights=true_weights(prior, len(chosen.states)),
-        scores=chosen.scores,
-        source="the published classifier; users and weights drawn by us",
-        **shared,
-    )
+    """Adult: the published classifier, users and true weights where they are, else ours."""
+    return _paper_world("adult", classifier, users)
 
 
 def credit_world(classifier: str, users: str) -> World:
-    """GiveMeSomeCredit: our classifier and users, the paper's prior."""
-    world = _sampled("givemecredit", classifier, users, paper_prior("givemecredit"))
+    """GiveMeSomeCredit: the published classifier, users and true weights, else ours."""
+    world = _paper_world("givemecredit", classifier, users)
     return replace(world, simulations=10, learning_rate=0.003)
+
+
+def _paper_world(name: str, classifier: str, users: str) -> World:
+    _check(classifier, users)
+    data, prior = _data(name), paper_prior(name)
+    if bench_folder() is None:
+        return _sampled(name, classifier, users, prior)
+    known = published_users(data.problem, name, classifier, users)
+    black_box = published_classifier(data.problem, name, classifier)
+    # Policies are trained per classifier: neither of its sets may be among those people.
+    both = [published_users(data.problem, name, classifier, kind).states for kind in USERS]
+    taken = {state.tobytes() for state in np.concatenate(both)}
+    people = data.states[data.train]
+    return World(
+        name,
+        classifier,
+        users,
+        problem=data.problem,
+        black_box=black_box,
+        prior=prior,
+        training=people[[person.tobytes() not in taken for person in people]],
+        states=known.states,
+        weights=known.weights,
+        scores=black_box.score(known.states),
+        source="the published classifier, users and true weights",
+        published=True,
+    )
 
 
 def loan_book_world(classifier: str, users: str) -> World:
@@ -138,6 +127,7 @@ def true_weights(prior: GaussianMixturePrior, n: int) -> Floats:
 
 
 def _sampled(name: str, classifier: str, users: str, prior: GaussianMixturePrior) -> World:
+    _check(classifier, users)
     data = _data(name)
     black_box = _classifier(name, classifier)
     chosen = user_set(data, black_box, users, 300, SEED)  # type: ignore[arg-type]
@@ -161,9 +151,13 @@ def _data(name: str) -> Dataset:
     return load_dataset(name, SEED)
 
 
+def _check(classifier: str, users: str) -> None:
+    for name, value, known in (("classifier", classifier, CLASSIFIERS), ("users", users, USERS)):
+        if value not in known:
+            raise InvalidSetting(f"'{name}' must be one of {', '.join(known)} (got {value!r})")
+
+
 def _classifier(name: str, kind: str) -> BlackBox:
-    if kind not in CLASSIFIERS:
-        raise InvalidSetting(f"'classifier' must be one of {', '.join(CLASSIFIERS)} (got {kind!r})")
     if name == "loan_book" and kind == "network":
         return loan_book_classifier(_data(name).problem, SEED)
     return trained_classifier(name, kind, SEED, data=_data(name))  # type: ignore[arg-type]
