@@ -99,6 +99,39 @@ class Planner(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Proposals:
+    """Different ways to a favourable decision, as moves, and the rows that finding them took."""
+
+    plans: tuple[tuple[int, ...], ...]
+    rows: int = 0
+
+
+def proposals(
+    planner: Planner,
+    states: Floats,
+    weights: Floats,
+    rngs: Sequence[np.random.Generator],
+    n: int,
+) -> list[Proposals]:
+    """Plans of each of m people ``(m, d)`` from one search for their weights ``(m, p)``.
+
+    Two calls with other generators give other plans where the planner has any randomness.
+    Planners that have no ``propose`` are asked for n candidates, one person after the other.
+    """
+    if not len(states):
+        return []
+    propose = getattr(planner, "propose", None)
+    if propose is not None:
+        found: list[Proposals] = propose(states, weights, rngs)
+        return found
+    each = [
+        planner.candidates(state, own[None], n, rng=rng)
+        for state, own, rng in zip(states, weights, rngs, strict=True)
+    ]
+    return [Proposals(tuple(plan.moves for plan in c.plans), c.rows) for c in each]
+
+
 @dataclass
 class Counted:
     """A score function that counts the rows one call of a planner asks."""

@@ -6,16 +6,19 @@ References: paper, appendices "Recourse Policy", "FARE" and "Weighted-FARE".
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.planning.learned.policy import NetworkEvaluator, Policy
+from pear.planning.planner import Proposals
 from pear.planning.tree.planner import Met, Returns, SearchPlanner
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
@@ -28,33 +31,55 @@ from pear.planning.tree.trees import (
     People,
     SearchOutcome,
 )
-from pear.problem import Limits
+from pear.problem import NO_LIMITS, Limits
 from pear.problem.features import States
 
 REMEMBERED = 4096
 """How many people's plans for the mean weights are kept."""
 
 
+NOISE = (0.3, 0.3)
+"""Share and concentration of the noise in the prior, in training and where plans are to differ
+(paper, appendix "FARE")."""
+
+
 def dirichlet(share: float, concentration: float, rng: np.random.Generator) -> Noise:
     """(1 - ε) P + ε Dirichlet(α) over the legal actions."""
 
-    def mix(prior: Floats, legal: NDArray[np.bool_]) -> Floats:
-        draws = rng.standard_gamma(concentration, prior.shape) * legal
-        draws /= np.maximum(draws.sum(axis=1, keepdims=True), 1e-300)
-        return (1.0 - share) * prior + share * draws
+    def mix(prior: Floats, legal: NDArray[np.bool_], who: Indices) -> Floats:
+        return mixed(prior, rng.standard_gamma(concentration, prior.shape) * legal, share)
 
     return mix
+
+
+def each_own(
+    share: float, concentration: float, streams: Sequence[np.random.Generator]
+) -> Noise:
+    """The same from everybody's own random numbers: nobody's plans depend on who else is there."""
+
+    def mix(prior: Floats, legal: NDArray[np.bool_], who: Indices) -> Floats:
+        width = prior.shape[1]
+        draws = np.array([streams[i].standard_gamma(concentration, width) for i in who])
+        return mixed(prior, draws * legal, share)
+
+    return mix
+
+
+def mixed(prior: Floats, draws: Floats, share: float) -> Floats:
+    """Prior ``(n, actions)`` and a share of the draws, each row of which is made to sum to 1."""
+    draws = draws / np.maximum(draws.sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray((1.0 - share) * prior + share * draws)
 
 
 class PolicyPlanner(SearchPlanner):
     """What FARE and W-FARE share: the prior and the values are a policy's.
 
-    ``noise`` is mixed into the prior of every step taken, as in training: two searches for
-    the same person then meet different plans.
+    Plans are searched for without noise, proposals with it: two searches for the same person
+    then meet different plans.
     """
 
     kind = ""
-    noise: Noise | None = None
+    exploring = False
 
     def __init__(
         self,
@@ -85,7 +110,20 @@ class PolicyPlanner(SearchPlanner):
 
     def search(self, people: People, ask: Ask, effort: Effort) -> SearchOutcome:
         rules, evaluator = self.rules(), self.evaluator()
-        return search(self.problem, ask, people, rules, evaluator, effort, self.noise)
+        noise = each_own(*NOISE, people.streams) if self.exploring else None
+        return search(self.problem, ask, people, rules, evaluator, effort, noise)
+
+    def propose(
+        self,
+        states: States,
+        weights: Floats,
+        rngs: Sequence[np.random.Generator],
+        limits: Limits = NO_LIMITS,
+    ) -> list[Proposals]:
+        """Everybody's plans met in one search each, with noise from their own generator."""
+        explorer = copy(self)
+        explorer.exploring = True
+        return super(PolicyPlanner, explorer).propose(states, weights, rngs, limits)
 
 
 class FARE(PolicyPlanner):
@@ -225,8 +263,9 @@ class WFARE(PolicyPlanner):
             self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
         )
         people = People(states, mean, np.full(len(states), np.nan), limits)
-        effort = self.effort(max_rows)
-        outcome = self.search(people, ask, effort)
+        effort, rules, evaluator = self.effort(max_rows), self.rules(), self.evaluator()
+        # Without noise always: it is kept, and may not depend on who asked first.
+        outcome = search(self.problem, ask, people, rules, evaluator, effort)
         references = []
         for person in range(len(states)):
             mine = outcome.found.where(outcome.found.person == person)

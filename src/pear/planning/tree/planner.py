@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
-from pear.planning.planner import Candidates, Counted, Memory, by_limits, generators
+from pear.planning.planner import (
+    Candidates,
+    Counted,
+    Memory,
+    Proposals,
+    by_limits,
+    generators,
+)
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
 from pear.planning.tree.trees import (
@@ -172,6 +179,31 @@ class SearchPlanner:
             for i in order
         )
         return Candidates(plans, asked.rows)
+
+    def propose(
+        self,
+        states: States,
+        weights: Floats,
+        rngs: Sequence[np.random.Generator],
+        limits: Limits = NO_LIMITS,
+    ) -> list[Proposals]:
+        """Everybody's plans met in one search each; see :func:`pear.planning.planner.proposals`."""
+        found, size = [], self.people_at_once()
+        for first in range(0, len(states), size):
+            some = slice(first, first + size)
+            met = self.meet(
+                states[some],
+                weights[some, None, :],
+                limits,
+                tuple(rngs[some]),
+                self.max_rows,
+                self.black_box.score,
+            )
+            for person in range(len(states[some])):
+                moves = np.unique(met.found.moves[met.found.person == person], axis=0)
+                plans = tuple(tuple(row[row >= 0].tolist()) for row in moves)
+                found.append(Proposals(plans, int(met.rows[person])))
+        return found
 
     def meet(
         self,

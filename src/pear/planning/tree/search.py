@@ -142,7 +142,8 @@ class LockstepSearch:
     def add_noise(self, who: Indices, root: Indices) -> None:
         if self.noise is not None and len(who):
             here = who, root[who]
-            self.trees.prior[here] = self.noise(self.trees.prior[here], self.trees.legal[here])
+            prior, legal = self.trees.prior[here], self.trees.legal[here]
+            self.trees.prior[here] = self.noise(prior, legal, who)
 
     def simulate(self, who: Indices, root: Indices, number: int) -> None:
         """One simulation for each of ``who``."""

@@ -165,8 +165,8 @@ class FoundPlans:
 
 Ask = Callable[[States], Floats]
 """Scores of n states; how a search reaches the black box."""
-Noise = Callable[[Floats, NDArray[np.bool_]], Floats]
-"""Priors ``(n, actions)`` and legal actions to noisy priors, for exploration in training."""
+Noise = Callable[[Floats, NDArray[np.bool_], Indices], Floats]
+"""Priors ``(n, actions)``, legal actions and whose they are ``(n,)`` to noisy priors."""
 
 
 @dataclass(frozen=True)
