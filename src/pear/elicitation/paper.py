@@ -6,9 +6,9 @@ Everybody is led in lockstep, so that one search serves all, and each has their 
 what one is asked does not depend on who else is there. Our own conversation, which stays at the
 start and stops when a question is worth nothing, is :class:`~pear.elicitation.session.Session`.
 
-Where the paper is silent: the candidates of a place are all plans met by one search with noise in
-its prior, and each place has a search of its own. Where they hold nothing new, plans for samples of
-the posterior fill up; where a state leaves fewer than two plans, the person is asked at the start.
+Where the paper is silent: the candidates of a place are all plans met by a few searches with noise
+in their prior, and each place has searches of its own. Where they hold nothing new, plans for other
+weights fill up; where a state leaves fewer than two plans, the person is asked at the start.
 
 References: paper, algorithms 1 and 2.
 """
@@ -30,6 +30,8 @@ from pear.preferences import Chosen, GaussianMixturePrior, Posterior
 from pear.problem import Plan
 from pear.problem.features import States
 
+SEARCHES = 8
+"""Searches, with other noise each, that make the candidates of one place."""
 OTHERS = 16
 """Searches for other weights where those for the mean weight meet too few plans."""
 
@@ -66,7 +68,8 @@ class PaperLoop:
     """PEAR with n people: ask everybody a question, as often as wanted, and recommend.
 
     ``states`` is ``(n, d)``; ``choose`` answers for the people; ``rngs`` is one generator each.
-    Of the settings, those of the posterior, ``k``, ``draws`` and the response model are used.
+    Of the settings, ``k``, the response model and those of the posterior are used, and ``pool``:
+    candidates are for the mean weight, as the paper has it, or for samples of the posterior.
     """
 
     def __init__(
@@ -112,14 +115,10 @@ class PaperLoop:
     def choice_sets(self, people: Sequence[Led]) -> list[list[Moves]]:
         """SUBMOD-CHOICE for each person, candidates generated anew for each place (algorithm 2)."""
         making = [self._begun(person) for person in people]
-        states = np.array([person.state for person in people])
-        means = np.array([person.posterior.mean() for person in people])
         for place in range(self.settings.k):
-            rngs = [person.rng for person in people]
-            found = proposals(self.planner, states, means, rngs, self.settings.draws)
-            for person, choices, offered in zip(people, making, found, strict=True):
-                person.rows += offered.rows
-                self._chosen(person, choices, offered.plans, place + 1)
+            offered = self._offered(people, [self._weights(person) for person in people])
+            for person, choices, plans in zip(people, making, offered, strict=True):
+                self._chosen(person, choices, plans, place + 1)
         for believed in (True, False):
             self._fill(people, making, believed)
         return [[choices.plans[i] for i in choices.chosen] for choices in making]
@@ -129,18 +128,38 @@ class PaperLoop:
         any that people have."""
         size = self.settings.k
         short = [i for i, choices in enumerate(making) if len(choices.chosen) < size]
-        for i in short:
-            person, choices = people[i], making[i]
-            if believed:
-                weights = person.posterior.draw(OTHERS, person.rng)
-            else:
-                weights = person.posterior.prior.sample(OTHERS, person.rng)[0]
-            states = np.repeat(person.state[None], OTHERS, axis=0)
-            rngs = person.rng.spawn(OTHERS)
-            found = proposals(self.planner, states, weights, rngs, self.settings.draws)
-            person.rows += sum(offered.rows for offered in found)
-            plans = [moves for offered in found for moves in offered.plans]
-            self._chosen(person, choices, plans, size)
+        own = [people[i] for i in short]
+        weights = [
+            person.posterior.draw(OTHERS, person.rng)
+            if believed
+            else person.posterior.prior.sample(OTHERS, person.rng)[0]
+            for person in own
+        ]
+        for i, plans in zip(short, self._offered(own, weights), strict=True):
+            self._chosen(people[i], making[i], plans, size)
+
+    def _weights(self, person: Led) -> Floats:
+        """What the candidates of one place are searched for, a row per search."""
+        mean = person.posterior.mean()[None]
+        if self.settings.pool == "mean":
+            return np.repeat(mean, SEARCHES, axis=0)
+        return np.concatenate([mean, person.posterior.draw(SEARCHES - 1, person.rng)])
+
+    def _offered(self, people: Sequence[Led], weights: Sequence[Floats]) -> list[list[Moves]]:
+        """Plans met in searches for everybody's weights ``(s, p)``, all searches in lockstep."""
+        if not people:
+            return []
+        who = np.repeat(np.arange(len(people)), [len(own) for own in weights])
+        states = np.array([people[i].state for i in who.tolist()])
+        rngs = [
+            rng for p, own in zip(people, weights, strict=True) for rng in p.rng.spawn(len(own))
+        ]
+        found = proposals(self.planner, states, np.concatenate(weights), rngs, self.settings.draws)
+        plans: list[list[Moves]] = [[] for _ in people]
+        for i, offered in zip(who.tolist(), found, strict=True):
+            people[i].rows += offered.rows
+            plans[i] += offered.plans
+        return plans
 
     def _begun(self, person: Led) -> _Choices:
         samples, weights = person.posterior.samples, person.posterior.weights
@@ -149,9 +168,7 @@ class PaperLoop:
             weights = np.full(JUDGES, 1.0 / JUDGES)
         return _Choices(samples, weights)
 
-    def _chosen(
-        self, person: Led, choices: _Choices, offered: Sequence[Moves], size: int
-    ) -> None:
+    def _chosen(self, person: Led, choices: _Choices, offered: Sequence[Moves], size: int) -> None:
         """Fill a choice set up to a size with plans offered, else with others known from before."""
         new = [moves for moves in dict.fromkeys(offered) if moves and moves not in choices.plans]
         problem = self.planner.problem
@@ -169,9 +186,7 @@ class PaperLoop:
         own = set(offered)
         among = [i for i, moves in enumerate(choices.plans) if moves in own]
         for places in (among, None):
-            choices.chosen = greedy_choice_set(
-                costs, choices.weights, size, choices.chosen, places
-            )
+            choices.chosen = greedy_choice_set(costs, choices.weights, size, choices.chosen, places)
 
     def _answer(self, number: int, person: Led, plans: list[Moves]) -> None:
         problem = self.planner.problem

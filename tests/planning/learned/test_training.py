@@ -153,7 +153,7 @@ def test_noise_is_the_smaller_share_and_stays_legal():
     rng = np.random.default_rng(0)
     legal = np.tile([True, True, False, True], (20_000, 1))
     prior = np.tile([0.7, 0.2, 0.0, 0.1], (20_000, 1))
-    mixed = dirichlet(0.3, 0.3, rng)(prior, legal)
+    mixed = dirichlet(0.3, 0.3, rng)(prior, legal, np.arange(len(prior)))
     assert mixed.sum(axis=1) == pytest.approx(1)
     assert (mixed[:, 2] == 0).all()
     assert mixed.mean(axis=0) == pytest.approx([0.59, 0.24, 0, 0.17], abs=0.01)

@@ -52,9 +52,7 @@ def dirichlet(share: float, concentration: float, rng: np.random.Generator) -> N
     return mix
 
 
-def each_own(
-    share: float, concentration: float, streams: Sequence[np.random.Generator]
-) -> Noise:
+def each_own(share: float, concentration: float, streams: Sequence[np.random.Generator]) -> Noise:
     """The same from everybody's own random numbers: nobody's plans depend on who else is there."""
 
     def mix(prior: Floats, legal: NDArray[np.bool_], who: Indices) -> Floats:

@@ -206,7 +206,8 @@ def read_safetensors(path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _settings(declared: Any, *told: str) -> str:
     """A feature, action or requirement with what it says, less what is told elsewhere."""
-    passed = ("name", "label", "unit", "phrase", "reviewed", "categories", *told)
+    words = ("name", "label", "unit", "phrase", "language", "reviewed", "used", "categories")
+    passed = (*words, *told)
     known = [(entry.name, getattr(declared, entry.name)) for entry in fields(declared)]
     said = [(name, value) for name, value in known if name not in passed and value]
     zero = [(name, value) for name, value in known if name in ("lower", "upper") and value == 0]
