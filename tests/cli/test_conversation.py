@@ -49,7 +49,7 @@ def ask(folder, *more):
 
 
 def kept(folder):
-    return json.loads((folder / "person.conversation.json").read_text())["events"]
+    return json.loads((folder / "person.conversations.jsonl").read_text())["events"]
 
 
 def test_the_demo_simulates_a_person_where_there_is_no_terminal():
@@ -62,7 +62,7 @@ def test_the_demo_simulates_a_person_where_there_is_no_terminal():
         check=True,
     )
     parts = ["refused", "Question 1", "The person picks plan", "Your plan", "Proven", "regret"]
-    for part in [*parts, "Without this step"]:
+    for part in [*parts, "Without it"]:
         assert part in result.stdout
 
 
@@ -72,10 +72,12 @@ def test_the_demo_asks_you_at_a_terminal():
     terminal.press("w")
     terminal.wait_for("Why the steps of plan B")
     terminal.wait_for("quit")
-    assert "Without this step" in terminal.screen
+    assert "Without it" in terminal.screen
     terminal.press("a")
     terminal.wait_for("quit")
     terminal.press("f")
+    terminal.wait_for("this one is fine")
+    terminal.press("y")
     assert terminal.end() == 0
     assert "Your plan" in terminal.screen
 
@@ -106,12 +108,13 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     assert kept(lender_folder) == []
     second.press("s")
     second.wait_for("quit")
-    second.press("f")
+    second.press("fy")
     assert second.end() == 0
+    assert [event["kind"] for event in kept(lender_folder)] == ["answer", "accept"]
     plan = Plan.from_json((lender_folder / "plan.json").read_text())
     assert plan.success
     assert plan.certificate.verdict == "optimal"
-    assert all(step.reason.startswith("Without this step") for step in plan.steps)
+    assert all(step.reason.startswith("Without it") for step in plan.steps)
 
 
 def test_arrow_keys_answer_nothing_and_control_d_loses_nothing(lender_folder):
@@ -137,7 +140,7 @@ def test_a_kept_conversation_that_is_damaged_is_named_with_the_way_out(lender_fo
     )
     assert result.returncode == 2
     assert result.stderr.startswith("error: 'damaged.json' cannot be read")
-    assert "--again" in result.stderr
+    assert "--conversation" in result.stderr
 
 
 def test_a_terminal_that_knows_few_letters_gets_plain_ones(lender_folder):
@@ -161,6 +164,42 @@ def test_quitting_keeps_the_answers(lender_folder):
     terminal.press("q")
     assert terminal.end() == 0
     assert kept(lender_folder) == []
+
+
+def test_undo_goes_back_even_where_no_plan_is_left(lender_folder):
+    """Ruling out one step after the other ends in no plan; undo opens one again."""
+    terminal = ask(lender_folder, "--again")
+    for _ in range(20):
+        seen = terminal.wait_for("quit")
+        if "No plan" in seen:
+            break
+        terminal.press("x")
+        terminal.wait_for("Which can't you do at all?")
+        terminal.press("1")
+        terminal.wait_for("Understood")
+    else:
+        raise AssertionError("there were always more plans")
+    limits = len(kept(lender_folder))
+    terminal.press("u")
+    terminal.wait_for("Your plan")
+    terminal.wait_for("quit")
+    assert len(kept(lender_folder)) == limits - 1
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
+def test_undo_after_the_best_plan_so_far_leads_back_to_the_question(lender_folder):
+    terminal = ask(lender_folder, "--again")
+    terminal.wait_for("Question 1")
+    terminal.wait_for("quit")
+    terminal.press("f")
+    terminal.wait_for("Your plan")
+    terminal.wait_for("quit")
+    terminal.press("u")
+    terminal.wait_for("Question 1")
+    terminal.wait_for("quit")
+    terminal.press("q")
+    assert terminal.end() == 0
 
 
 @pytest.mark.parametrize(

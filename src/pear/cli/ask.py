@@ -10,21 +10,30 @@ import typer
 from pear.cli.files import Agree, Models
 
 if TYPE_CHECKING:
-    from pear.elicitation import Session
-    from pear.planning.exact import ExactPlanner as Planner
-    from pear.preferences import GaussianMixturePrior
+    from pear.portfolio.kept import Person
+    from pear.problem import Problem
 
 
 def command(
     problem_file: Annotated[Path, typer.Argument(help="problem.toml", metavar="PROBLEM")],
     person_file: Annotated[
-        Path, typer.Argument(help="The person's record as JSON.", metavar="PERSON")
+        Path,
+        typer.Argument(help="The person's record as JSON, or a table of people.", metavar="PERSON"),
     ],
     model: Models = None,
     agree: Agree = 1.0,
+    row: Annotated[int | None, typer.Option(help="Who of a table, counted from 0.")] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Who of a table, by id; or the name of a JSON record.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column of a table that names people; else 'id'.")
+    ] = None,
     conversation: Annotated[
         Path | None,
-        typer.Option(help="Where the conversation is kept; default PERSON.conversation.json."),
+        typer.Option(
+            help="Where conversations are kept, one per line; default PERSON.conversations.jsonl."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the plan as JSON here.")
@@ -36,38 +45,44 @@ def command(
     """Ask one person which plans they would rather do, and give them the cheapest for them.
 
     Every answer is kept on disk as it is given: quit or Ctrl-C, and the same command goes on.
+    The file of conversations is what 'pear plan --conversations' takes.
     """
     from pear.cli.conversation import hold, make_console
-    from pear.cli.files import read_record
     from pear.elicitation import Session
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
+    from pear.portfolio.kept import KeptConversation
     from pear.portfolio.run import read_problem_and_model
     from pear.writing import write_text
 
     console = make_console()
     problem, place = read_problem_and_model(problem_file, model, agree=agree)
+    person = _person(person_file, problem, row, id, id_column)
     planner = ExactPlanner(problem, place.load(problem))
     prior = read_prior(problem, problem_file, None)
-    record = read_record(person_file)
-    kept = conversation or person_file.with_suffix(".conversation.json")
-    if kept.exists() and not again:
-        session = _resumed(kept, planner, prior)
-        if session.to_dict()["person"] != problem.space.decode(problem.state(record))[0]:
+    kept = KeptConversation(
+        conversation or person_file.with_suffix(".conversations.jsonl"), person.key
+    )
+    stored = None if again else kept.read()
+    if stored is not None:
+        session = kept.resumed(stored, planner, prior)
+        if stored["person"] != problem.space.decode(problem.state(person.record))[0]:
             raise InvalidSetting(
-                f"'{kept}' is a conversation about another record than '{person_file}'; "
+                f"'{kept.path}' holds a conversation about another record than '{person_file}'; "
                 "use --again to start anew"
             )
-        console.print(f"Going on after {session.n_answers} answers (kept in {kept}).", markup=False)
+        console.print(
+            f"Going on after {session.n_answers} answers (kept in {kept.path}).", markup=False
+        )
     else:
-        session = Session(planner, record, prior, seed=seed, k=k)
+        session = Session(planner, person.record, prior, seed=seed, k=k)
     if planner.black_box.favourable(session.start[None])[0]:
         console.print("The decision is favourable already: nothing needs to change.")
         return
 
     def save() -> None:
-        write_text(session.to_json(), kept)
+        kept.write(session)
 
     save()
     try:
@@ -75,27 +90,32 @@ def command(
     except (KeyboardInterrupt, EOFError):
         save()
         console.print(
-            f"\nStopped. Nothing is lost: {kept} holds {session.n_answers} answers.", markup=False
+            f"\nStopped. Nothing is lost: {kept.path} holds {session.n_answers} answers.",
+            markup=False,
         )
         raise typer.Exit(130) from None
     if result is None:
-        console.print(f"See you. {kept} holds {session.n_answers} answers.", markup=False)
+        console.print(f"See you. {kept.path} holds {session.n_answers} answers.", markup=False)
         return
     if output is not None:
         write_text(result.plan.to_json(), output)
         console.print(f"The plan is in {output}.", markup=False)
 
 
-def _resumed(kept: Path, planner: Planner, prior: GaussianMixturePrior) -> Session:
-    """The conversation kept in a file, or what is wrong with it and how to start anew."""
-    from pear.elicitation import Session
-    from pear.errors import ConversationError, FingerprintMismatch
+def _person(
+    path: Path, problem: Problem, row: int | None, id: str | None, id_column: str | None
+) -> Person:
+    """Who is asked, and what their conversation is kept under."""
+    from pear.cli.files import read_record
+    from pear.errors import InvalidSetting
+    from pear.portfolio.kept import Person, person_of
 
-    try:
-        return Session.from_json(kept.read_text(encoding="utf-8"), planner, prior)
-    except (ConversationError, FingerprintMismatch) as error:
-        raise type(error)(f"'{kept}': {error}; use --again to start anew") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConversationError(
-            f"'{kept}' cannot be read ({error}); use --again to start anew"
-        ) from None
+    if path.suffix.lower() == ".json":
+        if row is not None or id_column is not None:
+            raise InvalidSetting(
+                f"'{path}' holds one person; --row and --id-column are for a table of people"
+            )
+        return Person(read_record(path), {} if id is None else {"id": id})
+    if (row is None) == (id is None):
+        raise InvalidSetting(f"'{path}' holds many people; say who is asked with --row or --id")
+    return person_of(path, problem.space, row=row, id=id, id_name=id_column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,10 +57,28 @@ def hold(
 
 
 def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Result | None:
+    content = False
     while True:
-        question = session.ask()
+        question = None if content else session.ask()
         if question is None:
-            break
+            result = with_reasons(session, session.result())
+            show_result(console, result)
+            key = _after_result(console, session, result, undo=content or bool(session.events))
+            if key == "x":
+                exclude_step(console, session, [result.plan])
+                content = False
+                keep()
+                continue
+            if key != "u":
+                keep()
+                return result
+            # Going back from "the best plan so far" leads to the question it was said to.
+            if content:
+                content = False
+            else:
+                session.undo()
+                keep()
+            continue
         show_question(console, session, question)
         show_standing(console, session)
         letters = LETTERS[: len(question.plans)]
@@ -70,12 +88,28 @@ def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Resul
             keep()
             return None
         if key == "f":
-            break
+            content = True
+            continue
         _act(console, session, question, key)
         keep()
-    result = with_reasons(session, session.result())
-    show_result(console, result)
-    return result
+
+
+def _after_result(console: Console, session: Session, result: Result, undo: bool) -> str:
+    """What follows the result: content with it, back a step, or an end; the key pressed."""
+    choices = {"u": "undo"} if undo else {}
+    if result.plan.success and not session.finished:
+        choices |= {"y": "this one is fine", "x": "I can't do a step"}
+    if not choices:
+        return "q"
+    choices["q"] = "quit"
+    console.print(" · ".join(f"[b]{key}[/b] {words}" for key, words in choices.items()))
+    try:
+        key = read_key("".join(choices))
+    except EOFError:
+        return "q"
+    if key == "y":
+        session.accept()
+    return key
 
 
 def with_reasons(session: Session, result: Result) -> Result:
@@ -97,17 +131,17 @@ def _act(console: Console, session: Session, question: Question, key: str) -> No
         else:
             console.print("There is nothing to take back yet.")
     elif key == "x":
-        exclude_step(console, session, question)
+        exclude_step(console, session, question.plans)
     elif key == "w":
         show_reasons(console, session, question)
     else:
         session.answer({"s": "same", "n": "none"}.get(key) or LETTERS.index(key))  # type: ignore[arg-type]
 
 
-def exclude_step(console: Console, session: Session, question: Question) -> None:
-    """Ask which step is out of the question, and make it a limit."""
+def exclude_step(console: Console, session: Session, plans: Sequence[Plan]) -> None:
+    """Ask which step of these plans is out of the question, and make it a limit."""
     steps: dict[str, list[str]] = {}
-    for step in (step for plan in question.plans for step in plan.steps):
+    for step in (step for plan in plans for step in plan.steps):
         words = steps.setdefault(step.feature, [])
         if step.words not in words:
             words.append(step.words)

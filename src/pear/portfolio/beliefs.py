@@ -22,7 +22,12 @@ from numpy.typing import NDArray
 
 from pear.arrays import Floats
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.portfolio.conversations import Conversation, learned_weights, stated_limits
+from pear.portfolio.conversations import (
+    Conversation,
+    learned_weights,
+    row_name,
+    stated_limits,
+)
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location
@@ -68,6 +73,8 @@ class Everyone:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     conversations: int = 0
     nameless: int = 0
+    table: str = ""
+    """Digest of the table planned for: some conversations name a row of it in place of an id."""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.weights)
@@ -100,8 +107,22 @@ class Everyone:
 
     @property
     def personal(self) -> bool:
-        """Whether it says something of single people, by their ids."""
+        """Whether it says something of single people."""
         return bool(self.learned or self.limits)
+
+    @property
+    def needs_ids(self) -> bool:
+        """Whether it says something of people that no row of this table is named by."""
+        own = f" of the table {self.table}"
+        return any(not name.endswith(own) for name in (*self.learned, *self.limits))
+
+    def _names(self, rows: Iterable[int], ids: Iterable[str]) -> list[str]:
+        """What each of these people is called here: their row, where a conversation says so."""
+        by_row = [row_name(row, self.table) for row in rows]
+        return [
+            name if name in self.learned or name in self.limits else own
+            for name, own in zip(by_row, ids, strict=True)
+        ]
 
     def check(self, problem: Problem) -> None:
         """Refuse weights of another length than the problem's, or that are no numbers."""
@@ -120,9 +141,9 @@ class Everyone:
         content.update(as_json(limits).encode())
         return content.hexdigest()
 
-    def only(self, ids: Iterable[str]) -> Everyone:
+    def only(self, rows: Iterable[int], ids: Iterable[str]) -> Everyone:
         """What a chunk of these people needs, so that no more is sent to its worker."""
-        here = list(ids)
+        here = self._names(rows, ids)
         return replace(
             self,
             learned={i: self.learned[i] for i in here if i in self.learned},
@@ -131,6 +152,7 @@ class Everyone:
 
     def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
         """The weights of these people."""
+        ids = self._names(rows.tolist(), ids)
         weights = np.array([self.learned.get(name, self.weights) for name in ids], float)
         common = self.stated or as_json(np.asarray(self.weights).tolist())
         learned = {i: as_json(np.asarray(self.learned[i]).tolist()) for i in self.learned}

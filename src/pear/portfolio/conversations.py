@@ -1,7 +1,8 @@
 """What do stored conversations tell: who answered what, to which question?
 
 One line of JSON per conversation, as ``Session.to_json`` writes it; further keys are allowed,
-and ``id`` (or ``reference``) says whose it is.
+and ``id`` (or ``reference``) says whose it is; else ``row``, in the table whose digest is
+``people``.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversati
         before, position = position, event.effect(problem, position)
         if position.limits != before.limits or position.rest != before.rest:
             stated.append(as_limits(position.limits, problem, position.start, position.rest))
-    own = person_name(content)
+    own = person_name(content) or row_name(content.get("row"), content.get("people"))
     return Conversation(
         id=own or name,
         named=bool(own),
@@ -149,6 +150,16 @@ def person_name(content: Mapping[str, Any]) -> str:
         if name_of(value):
             return name_of(value)
     return ""
+
+
+def row_name(row: Any, digest: Any) -> str:
+    """The name of somebody known only by their row in the table of a digest; else empty.
+
+    >>> row_name(7, "0f3a"), row_name(None, "0f3a")
+    ('row 7 of the table 0f3a', '')
+    """
+    known = is_number(row) and isinstance(digest, str) and digest
+    return f"row {row} of the table {digest}" if known else ""
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

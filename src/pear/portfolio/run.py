@@ -264,7 +264,9 @@ def plan_portfolio(
     given: Weights = (
         weights_table(weights, problem, name) if isinstance(weights, (str, Path)) else weights
     )
-    if isinstance(given, Everyone) and given.personal and name is None:
+    if isinstance(given, Everyone):
+        given = replace(given, table=source.digest)
+    if isinstance(given, Everyone) and given.needs_ids and name is None:
         raise InvalidSetting(
             f"'{source.path}' has no column 'id' that would say which conversation is whose; "
             "name the column with --id"
@@ -291,7 +293,7 @@ def plan_portfolio(
                 return
             if chunk.number not in ledger.done:
                 if isinstance(own, Everyone) and own.personal:
-                    own = own.only(ids_of(chunk, problem.space, name))
+                    own = own.only(chunk.frame.index, ids_of(chunk, problem.space, name))
                 yield chunk, own
 
     def report() -> None:
