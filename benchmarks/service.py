@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,20 @@ async def patiently(
     """Send a request, and again after each refusal; its answer."""
     while True:
         answer = await client.request(method, path, **content)
-        if answer.status_code != 429:
+        if answer.status_code not in (429, 503):
             return answer
         tally.refused += 1
         await asyncio.sleep(float(answer.headers["Retry-After"]))
+
+
+async def served(client: httpx.AsyncClient, tally: Tally, path: str, answer: httpx.Response):
+    """What a person sees, once they no longer wait in the queue."""
+    view = answer.json()
+    while view.get("stage") == "waiting":
+        await asyncio.sleep(float(answer.headers["Retry-After"]))
+        answer = await patiently(client, tally, "GET", path)
+        view = answer.json()
+    return view
 
 
 async def person(
@@ -126,17 +136,17 @@ async def person(
         tally.acknowledged[token] = 0
         path = f"/api/v1/links/{token}"
         answer = await patiently(client, tally, "GET", path)
-        view = answer.json()
+        view = await served(client, tally, path, answer)
         while answer.status_code == 200 and view["stage"] == "question":
             await asyncio.sleep(rng.uniform(0.5, 1.5) * think)
             body = {
-                "question": view["question"]["number"],
+                "shown": view["shown"],
                 "choice": int(rng.integers(len(view["question"]["plans"]))),
             }
             began = time.perf_counter()
             answer = await patiently(client, tally, "POST", path + "/answers", json=body)
+            view = await served(client, tally, path, answer)
             tally.seconds.append(time.perf_counter() - began)
-            view = answer.json()
             if answer.status_code == 200:
                 tally.acknowledged[token] = view["progress"]["answered"]
         if answer.status_code != 200 or view["stage"] != "plan":
@@ -161,22 +171,22 @@ def refused_people(n: int) -> list[dict[str, Any]]:
 
 def engine_alone(records: list[dict[str, Any]]) -> list[float]:
     """Seconds from answer to question of the engine by itself."""
+    from pear.elicitation.says import Answered, read_choice
+    from pear.service.engine import Case, make_engine
     from pear.service.settings import Settings
-    from pear.service.sources import make_engine
 
     engine = make_engine(Settings(demo=True))
     seconds = []
     for number, record in enumerate(records):
-        snapshot: dict[str, Any] = {
-            "id": str(number), "version": 0, "stage": "new", "seed": number, "record": record,
-            "limits": [], "questions": 0, "session": None, "view": None, "outcome": None,
-            "problem_fingerprint": "", "model_fingerprint": "",
-        }  # fmt: skip
-        snapshot.update(engine.look(snapshot))
-        while snapshot["stage"] == "question":
-            content = {"question": snapshot["view"]["question"]["number"], "choice": number % 2}
+        case = Case(str(number), number, record)
+        question = engine.look(case).standing.question
+        state = tuple(engine.problem.state(record).tolist())
+        while question is not None:
+            moves = tuple(plan.moves for plan in question.plans)
+            said = Answered(read_choice(number % 2, len(moves)), state, moves).to_dict()
+            case = replace(case, said=(*case.said, said))
             began = time.perf_counter()
-            snapshot.update(engine.act(snapshot, "answer", content)["columns"])
+            question = engine.look(case).standing.question
             seconds.append(time.perf_counter() - began)
     return seconds
 
@@ -259,7 +269,7 @@ async def go_on(service: Service, tally: Tally) -> tuple[int, int]:
             view = answer.json()
             lost += max(0, answered - view["progress"]["answered"])
             if view["stage"] == "question":
-                body = {"question": view["question"]["number"], "choice": 0}
+                body = {"shown": view["shown"], "choice": 0}
                 answer = await patiently(client, tally, "POST", path + "/answers", json=body)
                 stuck += answer.status_code != 200
     return lost, stuck

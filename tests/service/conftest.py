@@ -14,10 +14,9 @@ from tests.service.helpers import KEY, PROBLEM, Talk, running
 from pear.problem.files import write_problem
 from pear.service.app import create_app
 from pear.service.database import Database
-from pear.service.searchers import OneThread
+from pear.service.engine import make_engine
 from pear.service.service import make_service
 from pear.service.settings import Settings
-from pear.service.sources import make_engine
 from pear.service.tables import metadata
 
 
@@ -110,7 +109,7 @@ def demo(tmp_path, loan_book_engine):
         log_level="error",
         stranger_per_minute=10_000,
     )
-    service = make_service(settings, lambda s: OneThread(lambda: loan_book_engine))
+    service = make_service(settings, lambda: loan_book_engine)
     with TestClient(create_app(settings, service), follow_redirects=False) as client:
         client.service = service
         yield client

@@ -9,8 +9,11 @@ from pear.errors import InvalidRecord
 
 
 class FakeEngine:
+    def __init__(self, version=None):
+        self.version = Path(version).read_text() if version else "fake"
+
     def facts(self):
-        return {"model_fingerprint": "fake"}
+        return {"model_fingerprint": self.version}
 
     def double(self, number):
         return 2 * number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 from starlette.testclient import TestClient
@@ -19,9 +18,9 @@ from pear.problem import (
     Problem,
     Requirement,
 )
+from pear.problem.files import write_problem
 from pear.service.app import create_app
 from pear.service.engine import Engine
-from pear.service.searchers import OneThread
 from pear.service.service import make_service
 from pear.service.settings import Settings
 
@@ -70,7 +69,7 @@ class Score:
         self.shift = shift
 
     def __call__(self, states):
-        _age, income, savings, job, course = states.T
+        _age, income, savings, job, course = states.T[:5]
         total = income / 900 + savings / 2500 + job * 1.1 + course * 0.6 - 5.0 + self.shift
         return 1 / (1 + np.exp(-total))
 
@@ -78,20 +77,16 @@ class Score:
 PROBLEM = small_problem()
 
 
-def small_engine(settings: Settings, shift: float = 0.0) -> Engine:
-    return Engine(PROBLEM, BlackBox(Score(shift), PROBLEM.space, PROBLEM.goal), settings)
+def small_engine(settings: Settings, shift: float = 0.0, problem: Problem = PROBLEM) -> Engine:
+    return Engine(problem, BlackBox(Score(shift), problem.space, problem.goal), settings)
 
 
 @contextmanager
-def running(settings: Settings, shift: float = 0.0, **changes):
+def running(settings: Settings, shift: float = 0.0, problem: Problem = PROBLEM, **changes):
     """A client of a running service; its ``service`` is there to look behind the scenes."""
-    settings = replace(settings, **changes)
-    service = make_service(
-        settings,
-        lambda s: OneThread(
-            lambda: small_engine(s, shift), most_waiting=settings.waiting_per_searcher
-        ),
-    )
+    settings = settings.model_copy(update=changes)
+    write_problem(problem, settings.problem)
+    service = make_service(settings, lambda: small_engine(settings, shift, problem))
     with TestClient(create_app(settings, service), follow_redirects=False) as client:
         client.service = service
         yield client
@@ -117,16 +112,25 @@ class Talk:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def post(self, what, body=None, key=None):
+    def post(self, what, body=None, key=None, shown=None):
+        """Do something about what is shown now, or about what was ``shown`` before."""
         headers = {"Idempotency-Key": key} if key else {}
+        body = {"shown": shown or self.read()["shown"], **(body or {})}
         return self.client.post(f"{self.path}/{what}", json=body, headers=headers)
 
-    def answer(self, choice=0, number=None, key=None):
-        number = number or self.read()["question"]["number"]
-        return self.post("answers", {"question": number, "choice": choice}, key)
+    def answer(self, choice=0, shown=None, key=None):
+        return self.post("answers", {"choice": choice}, key, shown)
+
+    def lift(self, ids, shown=None):
+        shown = shown or self.read()["shown"]
+        return self.client.delete(f"{self.path}/limits/{ids}", params={"shown": shown})
+
+    def correct(self, record, shown=None):
+        body = {"shown": shown or self.read()["shown"], "record": record}
+        return self.client.put(f"{self.path}/record", json=body)
 
     def finish(self, choice=0):
         view = self.read()
         while view["stage"] == "question":
-            view = self.answer(choice, view["question"]["number"]).json()
+            view = self.answer(choice, view["shown"]).json()
         return view

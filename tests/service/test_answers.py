@@ -39,12 +39,12 @@ def served(tmp_path_factory):
                     sum(s["after"] for s in plan["steps"] if s["feature"] == "savings")
                     for plan in plans
                 ]
-                view = talk.answer(int(np.argmin(saved)), view["question"]["number"]).json()
+                view = talk.answer(int(np.argmin(saved)), view["shown"]).json()
             if number == 5:
                 talk.post("limits", {"kind": "feature", "feature": "job"})
             if number == 6:
                 view = talk.post("limits", {"kind": "feature", "feature": "job"}).json()
-                client.delete(f"{talk.path}/limits/{view['limits'][0]['id']}")
+                talk.lift(view["limits"][0]["id"])
             if number == 7:
                 far = {"kind": "beyond", "feature": "income", "value": 2300.0, "direction": "up"}
                 talk.post("limits", far)

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from pear.errors import InvalidSetting
-from pear.service.catalogue import catalogue, languages
+from pear.service.words import catalogue, languages
 
 FOLDER = resources.files("pear.service")
 TEMPLATES = {f.name: f.read_text() for f in (FOLDER / "templates").iterdir()}

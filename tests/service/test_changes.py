@@ -5,10 +5,11 @@ import time
 from dataclasses import replace
 
 from sqlalchemy import update
-from tests.service.helpers import PROBLEM, Talk, running
+from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
+from pear.problem import ActionSpace, CostGraph, Feature, FeatureSpace
+from pear.service.service import forget_old, recheck_open
 from pear.service.tables import conversations
-from pear.service.upkeep import forget_old, recheck_open
 
 
 def reopened(talk, client):
@@ -58,31 +59,106 @@ def test_every_open_plan_is_checked_at_the_start_without_anyone_asking(settings)
             talk.read()
     with running(settings, shift=-0.9) as client:
         end = time.monotonic() + 20
-        model = client.service.conversations.model_fingerprint
+        problem, model = client.service.conversations.serves
         store = client.service.store
-        while store.under_other_model(PROBLEM.fingerprint, model) and time.monotonic() < end:
+        while store.under_other_model(problem, model) and time.monotonic() < end:
             time.sleep(0.05)
         assert {store.by_id(talk.id).model_fingerprint for talk in talks} == {model}
         assert asyncio.run(recheck_open(client.service)) == 0
 
 
-def test_a_problem_that_no_longer_fits_ends_the_conversation_in_words(settings, monkeypatch):
+def without(*actions):
+    """The problem without some of its actions."""
+    kept = tuple(a for a in PROBLEM.actions.actions if a.name not in actions)
+    return replace(PROBLEM, actions=ActionSpace(PROBLEM.space, kept))
+
+
+def test_answers_that_an_action_taken_away_makes_meaningless_are_said_to_be_lost(settings):
+    with running(settings) as client:
+        talk = Talk(client)
+        talk.answer(0)
+        talk.post("limits", {"kind": "feature", "feature": "job"})
+        talk.post("limits", {"kind": "action", "action": "learn"})
+    with running(settings, problem=without("learn")) as client:
+        view = reopened(talk, client).read()
+        assert view["progress"]["answered"] == 0
+        assert [limit["feature"] for limit in view["limits"]] == ["job"]
+        told = " ".join(view["notices"])
+        assert "1 of your answers" in told
+        assert "say again what you can’t do" in told
+        assert "your answers were kept" not in told
+        events = client.service.store.history(talk.id)
+        assert [event.kind for event in events] == ["answer", "exclude", "exclude", "model"]
+        assert len(events[-1].content["lost"]) == 2, "and what was lost is still on record"
+
+
+def test_a_plan_that_is_gone_is_not_announced_as_a_new_one(settings):
+    with running(settings) as client:
+        talk = Talk(client)
+        talk.finish()
+    with running(settings, shift=-9.0) as client:
+        view = reopened(talk, client).read()
+        assert view["stage"] == "no_plan"
+        assert "we found no other one" in view["notices"][0]
+
+
+def test_a_feature_more_ends_the_conversation_in_words_on_every_page(settings):
     with running(settings) as client:
         talk = Talk(client)
         talk.read()
-        other = replace(PROBLEM, max_length=2)
-        service = client.service.conversations
-        monkeypatch.setattr(service, "problem", other)
+    space = FeatureSpace(
+        (*PROBLEM.space.features, Feature("pension", "numeric", 0, 5000, (0, 5000)))
+    )
+    more = replace(
+        PROBLEM,
+        space=space,
+        actions=ActionSpace(space, PROBLEM.actions.actions),
+        costs=CostGraph(space, PROBLEM.costs.edges, floor=1.0),
+    )
+    with running(settings, problem=more) as client:
+        for path in (
+            talk.path,
+            f"/c/{talk.token}",
+            f"/c/{talk.token}/now",
+            f"/c/{talk.token}/data",
+        ):
+            answer = client.get(path)
+            assert answer.status_code == 410, path
+            assert "new link" in answer.json()["detail"]
+        kept = client.get(f"{talk.path}/everything").json()
+        assert kept["conversation"]["record"]["income"] == 1500.0, "nothing stored is lost"
 
-        async def refuse(*_arguments):
-            from pear.errors import InvalidRecord
 
-            raise InvalidRecord("'pension' is missing")
+def test_of_two_services_the_one_started_last_serves_and_the_other_leaves_alone(settings):
+    with running(settings) as old:
+        talk = Talk(old)
+        talk.answer(0)
+        with running(settings, shift=0.1) as new:
+            mirrored = reopened(talk, new)
+            view = mirrored.read()
+            version = view["version"]
+            assert "has changed" in view["notices"][0]
+            for _ in range(3):
+                answer = old.get(talk.path)
+                assert answer.status_code == 503
+                assert answer.headers["Retry-After"]
+            assert mirrored.read()["version"] == version, "no back and forth"
 
-        monkeypatch.setattr(service.searchers, "run", refuse)
-        answer = client.get(talk.path)
-        assert answer.status_code == 410
-        assert "new link" in answer.json()["detail"]
+
+def test_the_first_record_and_every_plan_given_are_kept_in_order(settings):
+    with running(settings) as client:
+        talk = Talk(client)
+        first = talk.finish()
+        second = talk.correct({**PERSON, "income": 2600.0}).json()
+    with running(settings, shift=-0.9) as client:
+        third = reopened(talk, client).read()
+        kept = client.get(f"{talk.path}/everything").json()
+    assert kept["conversation"]["record"] == PERSON
+    corrected = [event for event in kept["events"] if event["kind"] == "correct"]
+    assert corrected[0]["content"]["record"]["income"] == 2600.0
+    given = [[step["words"] for step in item["plan"]["steps"]] for item in kept["plans"]]
+    seen = [[s["words"] for s in v["result"]["plan"]["steps"]] for v in (first, second, third)]
+    assert given == seen
 
 
 def test_old_conversations_are_forgotten_and_young_ones_kept(client):

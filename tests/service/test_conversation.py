@@ -25,8 +25,8 @@ def test_questions_lead_to_a_plan_that_turns_the_decision(talk):
     assert steps[0]["score_before"] == pytest.approx(view["score"])
     assert steps[-1]["score_after"] > view["bar"] >= steps[-1]["score_before"]
     assert all(step["reason"] for step in steps)
-    assert "by what you told us" in view["result"]["certificate_words"].lower()
-    assert "for this version of the model" in view["result"]["certificate_words"]
+    assert "going by your answers" in view["result"]["certificate_words"].lower()
+    assert "the lender’s model as it is today" in view["result"]["certificate_words"]
 
 
 def test_the_question_stays_the_same_until_it_is_answered(talk):
@@ -71,7 +71,7 @@ def test_a_limit_is_never_proposed_and_can_be_lifted(talk):
     assert [limit["feature"] for limit in view["limits"]] == [feature]
     plans = view["question"]["plans"] if view["question"] else [view["result"]["plan"]]
     assert all(step["feature"] != feature for plan in plans for step in plan["steps"])
-    lifted = talk.client.delete(f"{talk.path}/limits/{view['limits'][0]['id']}").json()
+    lifted = talk.lift(view["limits"][0]["id"]).json()
     assert lifted["limits"] == []
     assert lifted["question"] is not None
 
@@ -114,7 +114,7 @@ def test_a_limit_that_means_nothing_changes_nothing(talk, limit):
 
 
 def test_lifting_a_limit_that_is_not_there_is_not_found(talk):
-    assert talk.client.delete(f"{talk.path}/limits/7").status_code == 404
+    assert talk.lift("7").status_code == 404
 
 
 def test_no_plan_says_which_limits_block_and_what_lifting_each_would_give(talk):
@@ -127,9 +127,7 @@ def test_no_plan_says_which_limits_block_and_what_lifting_each_would_give(talk):
     for item in blocking:
         assert item["words"]
         assert item["plan"]["score"] > view["bar"]
-    first = blocking[0]["limits"]
-    for limit in first:
-        view = talk.client.delete(f"{talk.path}/limits/{limit}").json()
+    view = talk.lift(",".join(blocking[0]["limits"])).json()
     assert view["stage"] != "no_plan"
 
 
@@ -169,7 +167,7 @@ def test_more_steps_than_the_plan_has_cannot_be_done(talk):
 def test_changed_data_lead_to_another_plan_and_keep_the_answers(talk):
     answered = talk.finish()["progress"]["answered"]
     changed = {**PERSON, "income": 2600.0}
-    view = talk.client.put(f"{talk.path}/record", json={"record": changed}).json()
+    view = talk.correct(changed).json()
     assert view["stage"] == "plan"
     assert view["progress"]["answered"] == answered
     assert talk.client.get(f"{talk.path}/receipt").json()["start"]["income"] == 2600.0
@@ -177,9 +175,7 @@ def test_changed_data_lead_to_another_plan_and_keep_the_answers(talk):
 
 def test_data_that_do_not_fit_are_named_and_change_nothing(talk):
     before = talk.read()
-    answer = talk.client.put(
-        f"{talk.path}/record", json={"record": {**PERSON, "income": "much", "age": 3}}
-    )
+    answer = talk.correct({**PERSON, "income": "much", "age": 3})
     assert answer.status_code == 422
     assert {error["field"] for error in answer.json()["errors"]} == {"record.income", "record.age"}
     assert talk.read() == before

@@ -50,7 +50,7 @@ def test_what_the_first_version_stored_is_still_there(database):
     store = Store(database)
     kept = store.by_id("c1")
     assert (kept.record, kept.seed, kept.stage) == ({"age": 41}, 7, "question")
-    assert (kept.language, kept.groups, kept.questions, kept.reference) == ("en", {}, 0, None)
+    assert (kept.groups, kept.questions, kept.reference, kept.standing) == ({}, 0, None, None)
     assert [(event.kind, event.content) for event in store.history("c1")] == [
         ("answer", {"choice": 0})
     ]

@@ -7,8 +7,8 @@ import re
 import pytest
 from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk
 
+from pear.service.conversations import groups_of
 from pear.service.lender import as_csv, fairness
-from pear.service.records import groups_of
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 
@@ -90,7 +90,7 @@ def test_a_table_opened_in_a_spreadsheet_runs_nothing():
 
 def sign_in(client, key=KEY):
     html = client.get("/lender").text
-    csrf = re.search(r'name="csrf" value="(\w+)"', html)[1]
+    csrf = re.search(r'name="csrf" value="([^"]+)"', html)[1]
     return client.post("/lender/sign-in", data={"csrf": csrf, "key": key})
 
 
@@ -102,7 +102,7 @@ def test_signing_in_and_out_on_the_page(client):
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     html = client.get("/lender").text
-    csrf = re.search(r'name="csrf" value="(\w+)"', html)[1]
+    csrf = re.search(r'name="csrf" value="([^"]+)"', html)[1]
     assert client.post("/lender/sign-out", data={"csrf": csrf}).status_code == 303
     assert client.get("/lender/new", headers={"Accept": "text/html"}).status_code == 303
 
@@ -110,7 +110,7 @@ def test_signing_in_and_out_on_the_page(client):
 def test_a_link_made_on_the_page_opens_the_applicants_conversation(client):
     sign_in(client)
     html = client.get("/lender/new").text
-    csrf = re.search(r'name="csrf" value="(\w+)"', html)[1]
+    csrf = re.search(r'name="csrf" value="([^"]+)"', html)[1]
     form = {"csrf": csrf, "reference": "A 1", "days": "5", **{k: str(v) for k, v in PERSON.items()}}
     wrong = client.post("/lender/new", data={**form, "income": "lots"})
     assert wrong.status_code == 422
@@ -127,7 +127,7 @@ def test_a_link_made_on_the_page_opens_the_applicants_conversation(client):
 def test_a_conversation_is_deleted_on_the_page_with_a_form_of_ours_only(client):
     talk = Talk(client)
     sign_in(client)
-    csrf = re.search(r'name="csrf" value="(\w+)"', client.get("/lender").text)[1]
+    csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/lender").text)[1]
     assert client.post("/lender/delete", data={"id": talk.id}).status_code == 403
     assert client.post("/lender/delete", data={"id": talk.id, "csrf": csrf}).status_code == 303
     assert client.get(talk.path).status_code == 404

@@ -3,17 +3,18 @@
 import asyncio
 import os
 import signal
+from functools import partial
 
 import pytest
 from tests.service.fake_engine import FakeEngine, broken_engine
 
 from pear.errors import InvalidRecord, WorkerFailed
-from pear.service.searchers import Busy, OneThread, Processes, SearchTooLong
+from pear.service.workers import Busy, ModelReplaced, Searchers, SearchTooLong
 
 
 @pytest.fixture(scope="module")
 def searchers():
-    searchers = Processes(FakeEngine, 2, seconds=1.5, most_waiting=3)
+    searchers = Searchers(FakeEngine, 2, seconds=1.5, most_waiting=6)
     searchers.start()
     yield searchers
     searchers.stop()
@@ -57,7 +58,7 @@ def test_a_process_killed_between_searches_is_replaced(searchers):
 
 
 def test_a_search_that_kills_every_process_is_given_up(searchers):
-    with pytest.raises(WorkerFailed, match="died twice"):
+    with pytest.raises(WorkerFailed, match="lost its worker 2 times"):
         run(searchers, "die")
     assert run(searchers, "double", 4) == 8
 
@@ -86,7 +87,7 @@ def test_a_full_queue_refuses_at_once_and_the_event_loop_is_never_blocked(search
 
     results, ticks = asyncio.run(many())
     busy = [result for result in results if isinstance(result, Busy)]
-    assert results.count("waited") == 6  # two processes, three places each
+    assert results.count("waited") == 6
     assert len(busy) == 6
     assert all(error.seconds >= 1 for error in busy)
     assert ticks >= 10
@@ -94,14 +95,14 @@ def test_a_full_queue_refuses_at_once_and_the_event_loop_is_never_blocked(search
 
 
 def test_an_engine_that_cannot_be_made_says_why_at_the_start():
-    searchers = Processes(broken_engine, 1)
+    searchers = Searchers(broken_engine, 1)
     with pytest.raises(InvalidRecord, match="cannot be loaded"):
         searchers.start()
     searchers.stop()
 
 
 def test_one_thread_does_the_same_in_this_process():
-    searchers = OneThread(FakeEngine, most_waiting=1)
+    searchers = Searchers(FakeEngine, 0, most_waiting=1)
     searchers.start()
     assert run(searchers, "double", 4) == 8
     assert run(searchers, "process") == os.getpid()
@@ -113,4 +114,42 @@ def test_one_thread_does_the_same_in_this_process():
 
     first, second = asyncio.run(two())
     assert (first, type(second)) == ("waited", Busy)
+    searchers.stop()
+
+
+def test_a_process_that_is_replaced_must_find_the_model_it_was_started_with(tmp_path):
+    version = tmp_path / "version"
+    version.write_text("1")
+    searchers = Searchers(partial(FakeEngine, str(version)), 1)
+    searchers.start()
+    version.write_text("2")
+    with pytest.raises(ModelReplaced, match="restart the service"):
+        run(searchers, "die")
+    version.write_text("1")
+    assert run(searchers, "double", 4) == 8
+    searchers.stop()
+
+
+def test_addresses_take_turns_and_everyone_can_be_told_their_place():
+    searchers = Searchers(FakeEngine, 0)
+    searchers.start()
+
+    async def many():
+        done = []
+
+        async def one(name, address):
+            await searchers.run(name, "wait", 0.02, address=address)
+            done.append(name)
+
+        greedy = [asyncio.create_task(one(f"greedy {i}", "a")) for i in range(8)]
+        await asyncio.sleep(0)
+        patient = asyncio.create_task(one("patient", "b"))
+        await asyncio.sleep(0)
+        places = searchers.place("patient"), searchers.place("greedy 7"), searchers.place("none")
+        await asyncio.gather(patient, *greedy)
+        return places, done
+
+    places, done = asyncio.run(many())
+    assert places == (2, 8, None)
+    assert done.index("patient") <= 2
     searchers.stop()

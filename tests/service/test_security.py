@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import select, update
 from tests.service.helpers import KEY, PERSON, Talk
 
-from pear.service import logs
-from pear.service.keys import Keys
-from pear.service.security import KEY_PREFIX, RateLimit, hashed, new_key, new_token
+from pear.service import operation
+from pear.service.access import KEY_PREFIX, Keys, RateLimit, hashed, new_key, new_token
 from pear.service.tables import conversations, keys, sign_ins
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
@@ -40,7 +39,7 @@ def test_one_person_never_reaches_another(client):
     one, two = Talk(client), Talk(client, {**PERSON, "income": 1700.0})
     one.post("limits", {"kind": "feature", "feature": "job"})
     assert two.read()["limits"] == []
-    assert client.delete(f"{two.path}/limits/1").status_code == 404
+    assert two.lift("1").status_code == 404
     client.delete(two.path)
     assert one.read()["limits"] != []
 
@@ -49,7 +48,7 @@ def test_an_ended_link_is_gone_and_takes_no_answer(talk):
     with talk.client.service.database.writing() as connection:
         connection.execute(update(conversations).values(expires_at=time.time() - 1))
     assert talk.client.get(talk.path).status_code == 410
-    assert talk.post("answers", {"question": 1, "choice": 0}).status_code == 410
+    assert talk.post("answers", {"choice": 0}, shown="0.").status_code == 410
     assert talk.client.service.store.by_id(talk.id).version == 0
 
 
@@ -121,7 +120,7 @@ def test_a_form_that_is_not_ours_changes_nothing(talk, form, status):
 def test_the_token_of_one_conversations_form_is_no_use_in_another(client):
     one, two = Talk(client), Talk(client)
     two.read()
-    form = {"csrf": client.service.forms.token(one.token), "question": "1", "choice": "0"}
+    form = {"csrf": client.service.forms.token(one.token, two.read()["shown"]), "choice": "0"}
     assert client.post(f"/c/{two.token}/answer", data=form).status_code == 403
     assert two.read()["version"] == 0
 
@@ -176,15 +175,15 @@ def test_texts_from_outside_are_shown_as_texts(client):
 
 
 def test_the_log_names_routes_but_no_link_and_no_ones_data(talk, caplog):
-    logs.LOGGER.propagate = True
+    operation.LOGGER.propagate = True
     with caplog.at_level(logging.INFO, logger="pear.service"):
-        logs.LOGGER.setLevel("INFO")
+        operation.LOGGER.setLevel("INFO")
         talk.read()
         talk.answer(0)
         talk.client.get(f"/c/{talk.token}/now")
         talk.client.get(f"/api/v1/links/{new_token()}")
-    logs.LOGGER.propagate = False
-    formatter = logs.JsonLines()
+    operation.LOGGER.propagate = False
+    formatter = operation.JsonLines()
     lines = [json.loads(formatter.format(record)) for record in caplog.records]
     requests = [line for line in lines if line["event"] == "request"]
     assert {line["route"] for line in requests} >= {

@@ -1,10 +1,17 @@
-"""How does a lender open the page, and make or revoke keys for it?"""
+"""How does a lender open the page, and make or revoke keys for it?
+
+Each setting of the service is an option here, a variable of the environment, or a line of a file.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
+import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,37 +20,19 @@ import typer
 from pear.errors import InvalidSetting
 from pear.optional import require
 
+try:
+    from pear.service.settings import PREFIX, Settings
+except ImportError:  # without the extra: the command says what to install
+    Settings = None  # type: ignore[assignment, misc]
+
 
 def command(
     problem: Annotated[
         Path | None, typer.Argument(help="The problem file; may be left out with --demo.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="An .onnx or .skops file or an endpoint; else the problem's own.")
-    ] = "",
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Open the built-in loan book with invented people.")
-    ] = False,
-    database: Annotated[
-        str,
-        typer.Option(help="sqlite:///FILE or postgresql+psycopg://… (default sqlite:///pear.db)."),
-    ] = "",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(help="Web processes.")] = 1,
-    searchers: Annotated[
-        int, typer.Option(help="Search processes per web process (0: one for each processor).")
-    ] = 0,
-    base_url: Annotated[str, typer.Option(help="The address in links, if not this one.")] = "",
-    human_link: Annotated[
-        str, typer.Option(help="Where to ask for a person (https:, mailto:).")
-    ] = "",
-    correct_data_link: Annotated[str, typer.Option(help="Where to correct data.")] = "",
-    expiry_days: Annotated[int, typer.Option(help="Days until a link ends.")] = 30,
-    retention_days: Annotated[int, typer.Option(help="Days until an ended link is deleted.")] = 90,
-    choices: Annotated[int, typer.Option(help="Plans per question: 2, 3 or 4.")] = 2,
-    secure_cookies: Annotated[bool, typer.Option(help="Send cookies over HTTPS only.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     new_key: Annotated[str, typer.Option(help="Make a key of this name, show it, exit.")] = "",
     list_keys: Annotated[bool, typer.Option("--list-keys", help="List the keys, exit.")] = False,
     revoke_key: Annotated[str, typer.Option(help="Revoke the key of this id, exit.")] = "",
@@ -51,74 +40,106 @@ def command(
         Path | None,
         typer.Option(help="Write what people answered (JSON lines) for pear fit-prior, exit."),
     ] = None,
+    **given: Any,
 ) -> None:
     """Serve the page and its API.
 
     $ pear serve --demo
     """
-    require("fastapi")
-    require("uvicorn")
-    require("sqlalchemy")
-    address = database or ("" if demo else "sqlite:///pear.db")
+    for package in ("fastapi", "uvicorn", "sqlalchemy", "pydantic_settings"):
+        require(package)
+    stated = {name: value for name, value in given.items() if value is not None}
     if new_key or list_keys or revoke_key:
-        _manage_keys(address or "sqlite:///pear.db", new_key, list_keys, revoke_key)
+        _manage_keys(_address(stated), new_key, list_keys, revoke_key)
         return
     if export_answers is not None:
-        _export_answers(address or "sqlite:///pear.db", problem, export_answers)
+        _export_answers(_address(stated), problem, export_answers)
         return
-    from pear.service.security import new_key as random_key
-    from pear.service.settings import Settings
+    place = problem or _from_environment("problem")
+    if place:
+        stated["problem"] = str(place)
+        stated.setdefault("model", _from_environment("model") or _own_model(Path(place)))
+        stated.setdefault("prior", _from_environment("prior") or _own_prior(Path(place)))
+    with _demo_database(stated):
+        settings = Settings.read(**stated)
+        _check(settings)
+        typer.echo(f"PEAR at http://{host}:{port}")
+        if settings.demo_key:
+            lender = f"http://{host}:{port}/lender"
+            typer.echo(f"Lender's side at {lender} with the key {settings.demo_key}")
+        run(settings, host=host, port=port, workers=workers)
 
-    settings = Settings(
-        problem=str(problem) if problem else "",
-        model=model or _own_model(problem),
-        prior=_own_prior(problem),
-        demo=demo,
-        database=address or _demo_database(),
-        base_url=base_url,
-        searchers=searchers or max(1, os.cpu_count() or 1),
-        expiry_days=expiry_days,
-        retention_days=retention_days,
-        choices=choices,
-        human_link=human_link,
-        correct_data_link=correct_data_link,
-        secure_cookies=secure_cookies,
-        log_level=log_level,
-        demo_key=random_key() if demo and not problem else "",
-    )
-    _check(settings)
-    typer.echo(f"PEAR at http://{host}:{port}")
-    if settings.demo_key:
-        typer.echo(f"Lender's side at http://{host}:{port}/lender with the key {settings.demo_key}")
-    run(settings, host=host, port=port, workers=workers)
+
+def _with_every_setting(function: Any) -> Any:
+    """The command with an option for each setting; all are None where they are not given."""
+    stated = [
+        parameter
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    settings = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[_option_type(field.annotation), _option(name, field)],
+        )
+        for name, field in (Settings.model_fields.items() if Settings is not None else ())
+        if name != "problem"
+    ]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*stated, *settings)]
+    function.__signature__ = inspect.Signature(parameters)
+    function.__annotations__ = {p.name: p.annotation for p in parameters}
+    return function
+
+
+def _option_type(annotation: Any) -> Any:
+    known = annotation if annotation in (int, float, bool) else str
+    return known | None
+
+
+def _option(name: str, field: Any) -> Any:
+    default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+    shown = False if default in ("", False) else str(default)
+    switch = f"--{name.replace('_', '-')}"
+    names = (f"{switch}/--no-{switch[2:]}",) if field.annotation is bool else (switch,)
+    return typer.Option(*names, help=field.description, show_default=shown)
+
+
+_with_every_setting(command)
 
 
 def run(settings: Any, *, host: str, port: int, workers: int) -> None:
     """Run the web processes until they are stopped."""
-    from pear.service.settings import ENVIRONMENT
+    from pear.service.operation import SHARED_COUNTS
 
     if workers < 1:
         raise InvalidSetting(f"'workers' must be at least 1 (got {workers!r})")
-    os.environ[ENVIRONMENT] = settings.to_json()
-    require("uvicorn").run(
-        "pear.service.app:from_environment",
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=10,
-    )
+    os.environ |= settings.to_environment()
+    with tempfile.TemporaryDirectory(prefix="pear-counts-") as counts:
+        if workers > 1:
+            os.environ[SHARED_COUNTS] = counts
+        require("uvicorn").run(
+            "pear.service.app:from_environment",
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=10,
+        )
 
 
 def _check(settings: Any) -> None:
     """Say what is wrong with problem, model or database now, in one line, not later."""
     from pear.service.database import Database
-    from pear.service.sources import problem_of
+    from pear.service.engine import stated_problem
+    from pear.service.words import catalogue
 
-    problem = problem_of(settings)
+    catalogue(settings.language)
+    problem = stated_problem(settings.problem)
     if settings.model:
         from pear.decision.adapters import load_model
 
@@ -128,19 +149,25 @@ def _check(settings: Any) -> None:
     database.close()
 
 
-def _own_model(problem: Path | None) -> str:
+def _address(stated: dict[str, Any]) -> str:
+    """The address of the database that keys and answers are in."""
+    default = Settings.model_fields["database"].default
+    return str(stated.get("database") or _from_environment("database") or default)
+
+
+def _from_environment(name: str) -> str:
+    return os.environ.get(PREFIX + name.upper(), "")
+
+
+def _own_model(problem: Path) -> str:
     """The model that the problem file itself names, if any."""
-    if problem is None:
-        return ""
     from pear.problem.files import load_problem, model_location
 
     return str(model_location(load_problem(problem), problem) or "")
 
 
-def _own_prior(problem: Path | None) -> str:
+def _own_prior(problem: Path) -> str:
     """The prior that the problem file itself names, once it can be read."""
-    if problem is None:
-        return ""
     from pear.portfolio.beliefs import read_prior
     from pear.problem.files import load_problem, prior_location
 
@@ -149,13 +176,30 @@ def _own_prior(problem: Path | None) -> str:
     return prior_location(stated, problem) or ""
 
 
-def _demo_database() -> str:
-    return f"sqlite:///{Path(tempfile.mkdtemp(prefix='pear-demo-')) / 'pear.db'}"
+@contextmanager
+def _demo_database(stated: dict[str, Any]) -> Iterator[None]:
+    """For the demonstration a lender's key, and a database that is gone afterwards."""
+    if not stated.get("demo") or stated.get("problem"):
+        yield
+        return
+    from pear.service.access import new_key
+
+    stated.setdefault("demo_key", new_key())
+    folder = None
+    if "database" not in stated and not _from_environment("database"):
+        folder = tempfile.mkdtemp(prefix="pear-demo-")
+        stated["database"] = f"sqlite:///{Path(folder) / 'pear.db'}"
+    try:
+        yield
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _export_answers(address: str, problem: Path | None, output: Path) -> None:
-    from pear.service.answers import existing_database, write_answers
-    from pear.service.sources import stated_problem
+    from pear.service.database import existing_database
+    from pear.service.engine import stated_problem
+    from pear.service.exports import write_answers
 
     stated = stated_problem(problem)
     database = existing_database(address)
@@ -166,10 +210,10 @@ def _export_answers(address: str, problem: Path | None, output: Path) -> None:
 
 
 def _manage_keys(address: str, new_key: str, list_keys: bool, revoke_key: str) -> None:
-    from pear.service.database import Database
-    from pear.service.keys import Keys
+    from pear.service.access import Keys
+    from pear.service.database import Database, existing_database
 
-    database = Database(address)
+    database = Database(address) if new_key else existing_database(address)
     database.upgrade()
     keys = Keys(database)
     if new_key:

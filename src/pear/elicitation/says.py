@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.elicitation.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
-from pear.errors import ConversationError, InvalidInput, InvalidSetting
+from pear.errors import ConversationError, InvalidInput, InvalidSetting, PearError
 from pear.preferences import (
     AboutTheSame,
     Answer,
@@ -483,6 +483,31 @@ def fold(problem: Problem, first: Position, events: Iterable[Said]) -> Position:
     for event in events:
         first = event.effect(problem, first)
     return first
+
+
+def carried(
+    problem: Problem, first: Position, events: Sequence[Mapping[str, Any]], *, same: bool
+) -> tuple[tuple[Said, ...], tuple[Mapping[str, Any], ...]]:
+    """What still stands of stored events under a problem, and what is lost.
+
+    Of the very problem they were said about (``same``) all do. Under another, a plan's moves are
+    other steps: answers and the plan accepted are lost, and so is what names something gone.
+    """
+    kept: list[Said] = []
+    lost: list[Mapping[str, Any]] = []
+    position = first
+    for event in events:
+        if not same and event["kind"] in ("answer", "accept"):
+            lost.append(event)
+            continue
+        try:
+            said = read_said(event, problem)
+            said.check(problem, position)
+            position = said.effect(problem, position)
+            kept.append(said)
+        except PearError:
+            lost.append(event)
+    return tuple(kept), tuple(lost)
 
 
 def prior_fingerprint(prior: GaussianMixturePrior) -> str:

@@ -42,17 +42,17 @@ from pear.elicitation.says import (
     Position,
     Said,
     Undone,
+    carried,
     check_seed,
     fold,
     prior_fingerprint,
     read_choice,
-    read_said,
     read_stored,
     steps_done,
 )
 from pear.elicitation.settings import Settings, changed
 from pear.elicitation.shown import Loosening, Question, Result, Standing, differences
-from pear.errors import ConversationError, FingerprintMismatch, InvalidInput, PearError
+from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
 from pear.planning.planner import Memory, Planner
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
@@ -482,7 +482,7 @@ class Session:
     @classmethod
     def carried_over(
         cls, data: Any, planner: Planner, prior: GaussianMixturePrior | None = None
-    ) -> tuple[Session, tuple[dict[str, Any], ...]]:
+    ) -> tuple[Session, tuple[Mapping[str, Any], ...]]:
         """A conversation that was held with another problem, model or prior, and what is lost.
 
         All that was said about this very problem keeps its meaning under another model. Under
@@ -492,16 +492,11 @@ class Session:
         """
         prior = prior or default_prior(planner.problem)
         same = data.get("problem_fingerprint") == planner.problem.fingerprint
-        stated = list(data["events"])
-        kept = stated if same else [e for e in stated if e["kind"] not in ("answer", "accept")]
         session, _ = cls._begun({**data, "events": []}, planner, prior)
-        lost = [event for event in stated if not any(event is one for one in kept)]
-        for event in kept:
-            try:
-                session.say(read_said(event, planner.problem))
-            except PearError:
-                lost.append(event)
-        return session, tuple(lost)
+        kept, lost = carried(planner.problem, session.position, data["events"], same=same)
+        for said in kept:
+            session.say(said)
+        return session, lost
 
     @classmethod
     def _begun(

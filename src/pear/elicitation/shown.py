@@ -85,6 +85,11 @@ class Question:
 
         return question_html(self)
 
+    @classmethod
+    def from_dict(cls, data: Any) -> Question:
+        """A question as it stands in the stored form of a :class:`Standing`."""
+        return _stored_question().validate_python(data)
+
 
 @dataclass(frozen=True)
 class Loosening:
@@ -148,6 +153,11 @@ class Standing:
     def from_dict(cls, data: Any) -> Standing:
         """What :meth:`to_dict` stored."""
         return _stored_form().validate_python(data)
+
+
+@cache
+def _stored_question() -> TypeAdapter[Question]:
+    return TypeAdapter(Question)
 
 
 @cache

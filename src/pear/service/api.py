@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from pear.service import schemas
+from pear.service import conversations, schemas
+from pear.service.conversations import Says, View
+from pear.service.engine import example_people
 from pear.service.errors import ServiceError, responses
-from pear.service.receipt import receipt_of
-from pear.service.service import Service, stranger
+from pear.service.service import address_of, service_of
+from pear.service.store import Request
 
 router = APIRouter(prefix="/api/v1")
 
 Token = Annotated[str, Path(description="The secret of a conversation's link.", max_length=200)]
+Shown = Annotated[str, Query(description="What you were shown, as you read it.", max_length=60)]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -27,24 +35,19 @@ IdempotencyKey = Annotated[
 ]
 Viewed = schemas.ConversationView
 PERSON: list[str | Enum] = ["the person"]
-
-
-def service_of(request: Request) -> Service:
-    """The running service."""
-    service: Service = request.app.state.service
-    return service
+WAITING = {"Retry-After": "1"}
 
 
 @router.get("/problem", tags=["everyone"], responses=responses())
-async def problem(request: Request) -> schemas.ProblemFacts:
+async def problem(request: HttpRequest) -> schemas.ProblemFacts:
     """What the decision looks at, and in which form a record gives it."""
     service = service_of(request)
-    service.pace(service.per_stranger, stranger(request))
+    service.pace(service.per_stranger, address_of(request))
     changeable = set(service.problem.actions.actionable)
     return schemas.ProblemFacts(
         name=service.problem.name,
         problem_fingerprint=service.problem.fingerprint,
-        model_fingerprint=service.conversations.model_fingerprint,
+        model_fingerprint=service.conversations.serves[1],
         bar=service.problem.goal.bar(),
         features=[
             schemas.FeatureFacts(
@@ -63,60 +66,77 @@ async def problem(request: Request) -> schemas.ProblemFacts:
     )
 
 
-async def _view(request: Request, token: str) -> dict[str, Any]:
+def shown(request: HttpRequest, view: View) -> Response:
+    """What a person sees, as JSON."""
+    request.state.facts = {"conversation": view.conversation.id}
+    content = service_of(request).presenter.conversation(view)
+    headers = WAITING if view.standing is None else None
+    return Response(content.model_dump_json(), 200, headers, "application/json")
+
+
+async def _view(request: HttpRequest, token: str) -> View:
     service = service_of(request)
-    await service.link(request, token)
-    conversation = await service.conversations.current(token)
-    _note(request, conversation.id)
-    return service.presenter.conversation(conversation)
+    service.link(token)
+    conversation = await service.conversations.open(token)
+    return await service.conversations.look(conversation, address_of(request))
 
 
-async def _act(
-    request: Request, token: str, kind: str, content: dict[str, Any], key: str | None = None
-) -> dict[str, Any]:
+async def _say(
+    request: HttpRequest,
+    token: str,
+    what: Says,
+    body: BaseModel | Mapping[str, Any],
+    key: str | None = None,
+) -> Response:
+    """Say one thing; with a key once, however often the same is sent."""
     service = service_of(request)
-    await service.link(request, token)
-    conversation = await service.conversations.act(token, kind, content, key=key)
-    _note(request, conversation.id)
-    return service.presenter.conversation(conversation)
-
-
-def _note(request: Request, conversation_id: str) -> None:
-    request.state.facts = {"conversation": conversation_id}
+    service.link(token)
+    content = body.model_dump() if isinstance(body, BaseModel) else dict(body)
+    name = request.scope["route"].name
+    asked = Request(key, json.dumps([name, content], sort_keys=True)) if key else None
+    service.metrics.happened(name)
+    view = await service.conversations.say(
+        token, what, shown=content["shown"], request=asked, address=address_of(request)
+    )
+    return shown(request, view)
 
 
 @router.get("/links/{token}", tags=PERSON, responses=responses(410), response_model=Viewed)
-async def read(request: Request, token: Token) -> Any:
+async def read(request: HttpRequest, token: Token) -> Any:
     """Where the conversation is: a question, a plan, or why there is none."""
-    return await _view(request, token)
+    return shown(request, await _view(request, token))
 
 
 @router.post(
     "/links/{token}/answers", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
 async def answer(
-    request: Request, token: Token, body: schemas.Answer, key: IdempotencyKey = None
+    request: HttpRequest, token: Token, body: schemas.Answer, key: IdempotencyKey = None
 ) -> Any:
-    """Answer the open question. The answer is on disk when this returns."""
-    return await _act(request, token, "answer", body.model_dump(), key)
+    """Answer the question shown. The answer is on disk when this returns."""
+    return await _say(request, token, conversations.answer(body.choice), body, key)
 
 
 @router.post(
     "/links/{token}/undo", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
-async def undo(request: Request, token: Token, key: IdempotencyKey = None) -> Any:
+async def undo(
+    request: HttpRequest, token: Token, body: schemas.Undo, key: IdempotencyKey = None
+) -> Any:
     """Take back the last answer."""
-    return await _act(request, token, "undo", {}, key)
+    return await _say(request, token, conversations.undo(body.kept), body, key)
 
 
 @router.post(
     "/links/{token}/limits", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
 async def limit(
-    request: Request, token: Token, body: schemas.NewLimit, key: IdempotencyKey = None
+    request: HttpRequest, token: Token, body: schemas.NewLimit, key: IdempotencyKey = None
 ) -> Any:
     """Say what you cannot do; it is never proposed again until lifted."""
-    return await _act(request, token, "limit", body.model_dump(exclude_none=True), key)
+    stated = body.model_dump(exclude={"shown"}, exclude_none=True)
+    said = conversations.limit(stated, service_of(request).problem)
+    return await _say(request, token, said, body, key)
 
 
 @router.delete(
@@ -126,79 +146,95 @@ async def limit(
     response_model=Viewed,
 )
 async def lift(
-    request: Request, token: Token, limit_id: Annotated[str, Path(max_length=20)]
+    request: HttpRequest,
+    token: Token,
+    limit_id: Annotated[str, Path(max_length=200, description="One, or several with commas.")],
+    shown: Shown,
+    key: IdempotencyKey = None,
 ) -> Any:
-    """Lift a limit again."""
-    return await _act(request, token, "lift", {"id": limit_id})
+    """Lift a limit again, or several together."""
+    body = {"shown": shown, "ids": limit_id}
+    return await _say(request, token, conversations.lift(limit_id.split(",")), body, key)
 
 
 @router.post(
     "/links/{token}/accept", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
-async def accept(request: Request, token: Token, key: IdempotencyKey = None) -> Any:
+async def accept(
+    request: HttpRequest, token: Token, body: schemas.Act, key: IdempotencyKey = None
+) -> Any:
     """Use the best plan so far."""
-    return await _act(request, token, "accept", {}, key)
+    return await _say(request, token, conversations.accept, body, key)
 
 
 @router.post(
     "/links/{token}/resume", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
-async def resume(request: Request, token: Token, key: IdempotencyKey = None) -> Any:
+async def resume(
+    request: HttpRequest, token: Token, body: schemas.Act, key: IdempotencyKey = None
+) -> Any:
     """Go on with questions after having taken a plan."""
-    return await _act(request, token, "resume", {}, key)
+    return await _say(request, token, conversations.resume, body, key)
 
 
 @router.post(
     "/links/{token}/done", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
 async def done(
-    request: Request, token: Token, body: schemas.StepsDone, key: IdempotencyKey = None
+    request: HttpRequest, token: Token, body: schemas.StepsDone, key: IdempotencyKey = None
 ) -> Any:
     """Say that the plan's first steps are done; the rest is checked and planned again."""
-    return await _act(request, token, "done", body.model_dump(), key)
+    return await _say(request, token, conversations.done(body.steps), body, key)
 
 
 @router.put(
     "/links/{token}/record", tags=PERSON, responses=responses(409, 410), response_model=Viewed
 )
 async def change_record(
-    request: Request, token: Token, body: schemas.ChangedRecord, key: IdempotencyKey = None
+    request: HttpRequest, token: Token, body: schemas.ChangedRecord, key: IdempotencyKey = None
 ) -> Any:
     """Say that your data changed; the plan is made again from there."""
-    return await _act(request, token, "record", body.model_dump(), key)
+    clean = service_of(request).conversations.record(body.record)
+    return await _say(request, token, conversations.correct(clean), body, key)
 
 
 @router.get("/links/{token}/receipt", tags=PERSON, responses=responses(409, 410))
-async def receipt(request: Request, token: Token) -> dict[str, Any]:
+async def receipt(request: HttpRequest, token: Token) -> dict[str, Any]:
     """The plan with the fingerprints of model and problem, for ``pear verify``."""
-    service = service_of(request)
-    await service.link(request, token)
-    conversation = await service.conversations.current(token)
-    found = receipt_of(conversation)
+    found = receipt_of(await _view(request, token))
     if found is None:
         raise ServiceError(409, "There is no plan yet; answer the questions or accept one first.")
     return found
 
 
+def receipt_of(view: View) -> dict[str, Any] | None:
+    """The plan a person can keep; None while there is none."""
+    result = view.standing.result if view.standing else None
+    return result.plan.to_dict() if result is not None and result.plan.success else None
+
+
+@router.get("/links/{token}/everything", tags=PERSON, responses=responses(410))
+async def everything(request: HttpRequest, token: Token) -> Response:
+    """All that is stored about you: every event, every plan given, in order."""
+    service = service_of(request)
+    service.link(token)
+    conversation = await service.conversations.open(token)
+    return JSONResponse(await service.conversations.everything(conversation))
+
+
 @router.delete("/links/{token}", tags=PERSON, status_code=204, responses=responses(410))
-async def forget(request: Request, token: Token) -> Response:
+async def forget(request: HttpRequest, token: Token) -> Response:
     """Delete this conversation and everything in it."""
     service = service_of(request)
-    await service.link(request, token)
+    service.link(token)
     await service.conversations.delete(await service.conversations.open(token))
     return Response(status_code=204)
 
 
 @router.get("/people", tags=["demonstration"], responses=responses())
-async def people(request: Request) -> dict[str, dict[str, Any]]:
+async def people(request: HttpRequest) -> dict[str, dict[str, Any]]:
     """Invented people to try the demonstration with; 404 outside it."""
     service = service_of(request)
     if not service.settings.demo:
         raise ServiceError(404, "There are example people in the demonstration only.")
-    from pear.service.sources import example_people
-
     return await run_in_threadpool(example_people, service.settings)
-
-
-LimitQuery = Annotated[int, Query(ge=1, le=1000)]
-OffsetQuery = Annotated[int, Query(ge=0, le=1_000_000)]

@@ -1,9 +1,11 @@
-"""How do the parts become one web application?"""
+"""How do the parts become one web application, and what happens around every request?"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
@@ -11,20 +13,32 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import pear
-from pear.errors import PearError, WorkerFailed
-from pear.service import api, api_lender, logs, pages, pages_actions, pages_errors, pages_lender
-from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, from_pear_error
-from pear.service.middleware import Around
-from pear.service.searchers import Busy
-from pear.service.service import Service, make_service
+from pear.errors import (
+    ConversationError,
+    EndpointFailed,
+    InvalidInput,
+    InvalidProblem,
+    PearError,
+    WorkerFailed,
+)
+from pear.service import api, lender, operation, pages
+from pear.service.conversations import ServedElsewhere, Stale
+from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
+from pear.service.operation import note
+from pear.service.service import Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
-from pear.service.upkeep import keep_up
+from pear.service.store import Conflict, ReplayMismatch
+from pear.service.words import page
+from pear.service.workers import Busy, ModelReplaced, SearchTooLong
 
 DESCRIPTION = """
 A person refused by a classifier answers a few questions and receives the plan that is
@@ -33,16 +47,37 @@ the model. Every error has the shape `ProblemDetails` and the type `application/
 """
 
 
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+UNKNOWN = "Something went wrong on our side; read again what was stored before you go on."
+"""Never that nothing was changed: that is not known once something unforeseen happened."""
+
+STATIC_AGE = "public, max-age=86400"
+"""Style and scripts may be kept: their addresses carry the version of the package."""
+
+
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """The application of one service."""
-    logs.set_up(settings.log_level)
+    operation.set_up(settings.log_level)
     service = service or make_service(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await service.start()
         upkeep = asyncio.create_task(keep_up(service))
-        logs.note("started", model=service.conversations.model_fingerprint)
+        note("started", model=service.conversations.serves[1])
         yield
         upkeep.cancel()
         with suppress(asyncio.CancelledError):
@@ -60,23 +95,20 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     )
     app.state.service = service
     app.include_router(api.router)
-    app.include_router(api_lender.router)
+    app.include_router(lender.api)
     app.include_router(pages.router, include_in_schema=False)
-    app.include_router(pages_actions.router, include_in_schema=False)
-    app.include_router(pages_lender.router, include_in_schema=False)
+    app.include_router(lender.pages, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
     _add_probes(app, service)
     _add_errors(app)
     _describe(app)
-    app.add_middleware(
-        Around, metrics=service.metrics, max_body=settings.max_body, answer=answer_error
-    )
+    app.add_middleware(Around, service=service)
     return app
 
 
 def from_environment() -> FastAPI:
-    """The application with the settings that ``pear serve`` put into the environment."""
-    return create_app(Settings.from_environment())
+    """The application with the settings of the environment, where ``pear serve`` put them."""
+    return create_app(Settings.read())
 
 
 def _folder(name: str) -> Any:
@@ -100,31 +132,54 @@ def _add_probes(app: FastAPI, service: Service) -> None:
             raise ServiceError(503, "The database does not answer.", {"Retry-After": "5"}) from None
         return {"status": "ready"}
 
-    @app.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
-    async def metrics() -> str:
+    @app.get("/metrics", tags=["operation"], response_class=Response)
+    async def metrics() -> Response:
         """Counts and durations in Prometheus' text format."""
-        stages = await run_in_threadpool(service.store.stages)
-        return service.metrics.text(
-            {
-                "pear_conversations": {(("stage", s),): n for s, n in sorted(stages.items())},
-                "pear_searches_waiting": {(): service.searchers.waiting()},
-                "pear_searcher_restarts_total": {(): service.searchers.restarts()},
-                "pear_ready": {(): float(service.ready)},
-            }
-        )
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def answer_error(request: Request, error: ServiceError) -> Response:
     """The one shape of errors: a page for browsers, ``application/problem+json`` otherwise."""
-    request_id = request.state.request_id
-    if pages_errors.wants_page(request):
-        return pages_errors.error_page(request, error)
+    if _wants_page(request):
+        return _error_page(request, error)
     return JSONResponse(
-        error.details(request_id),
+        error.details(request.state.request_id),
         error.status,
         headers=dict(error.headers or {}),
         media_type=MEDIA_TYPE,
     )
+
+
+def _wants_page(request: Request) -> bool:
+    """Whether an error is to be shown as a page: to browsers, outside the API."""
+    if request.url.path.startswith("/api/"):
+        return False
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _error_page(request: Request, error: ServiceError) -> Response:
+    """An error as a page, in words that say what to do."""
+    service = service_of(request)
+    texts = service.texts
+    if error.status == 401:
+        return RedirectResponse("/lender", 303)
+    name = str(error.status) if f"error.title_{error.status}" in texts else "other"
+    seconds = (error.headers or {}).get("Retry-After", "5")
+    token = str(request.path_params.get("token", ""))
+    response = page(
+        "error.html",
+        texts,
+        status=error.status,
+        demo=service.settings.demo,
+        title=texts(f"error.title_{name}"),
+        words=texts(f"error.text_{name}", seconds=seconds),
+        errors=error.errors,
+        again=f"/c/{token}/now" if token and error.status not in (404, 410) else "/",
+        number=request.state.request_id,
+    )
+    for header, value in (error.headers or {}).items():
+        response.headers[header] = value
+    return response
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -134,12 +189,12 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(PearError)
     async def known(request: Request, error: PearError) -> Response:
-        found = from_pear_error(error)
-        if isinstance(error, Busy):
-            request.app.state.service.metrics.refuse()
+        found = _from_ours(request, error)
+        if found.headers and "Retry-After" in found.headers:
+            service_of(request).metrics.refuse()
         if found.status >= 500:
             facts = {"why": str(error)} if isinstance(error, WorkerFailed) else {}
-            logs.note("error", level=logging.ERROR, exc_info=error, **facts)
+            note("error", level=logging.ERROR, exc_info=error, **facts)
         return answer_error(request, found)
 
     @app.exception_handler(HTTPException)
@@ -161,6 +216,26 @@ def _add_errors(app: FastAPI) -> None:
         return answer_error(request, ServiceError(422, detail, errors=places))
 
 
+def _from_ours(request: Request, error: PearError) -> ServiceError:
+    """Which answer an error of ours becomes; what is no one's input is a 500 without details."""
+    if isinstance(error, Stale):
+        present = service_of(request).presenter.conversation(error.view)
+        return ServiceError(409, str(error), present=present.model_dump(mode="json"))
+    if isinstance(error, Conflict | ConversationError):
+        return ServiceError(409, str(error))
+    if isinstance(error, Busy):
+        return retry_later(503, str(error), error.seconds)
+    if isinstance(error, SearchTooLong | WorkerFailed | ModelReplaced | ServedElsewhere):
+        return retry_later(503, str(error), 5)
+    if isinstance(error, EndpointFailed):
+        return retry_later(503, "the lender's model did not answer; try again later", 30)
+    if isinstance(error, ReplayMismatch):
+        return ServiceError(422, str(error))
+    if isinstance(error, InvalidInput) and not isinstance(error, InvalidProblem):
+        return ServiceError(422, str(error))
+    return ServiceError(500, UNKNOWN)
+
+
 def _describe(app: FastAPI) -> None:
     """One shape of errors in the OpenAPI description, too."""
     describe = app.openapi
@@ -178,10 +253,102 @@ def _describe(app: FastAPI) -> None:
         schema["components"]["securitySchemes"] = {
             "lender": {"type": "http", "scheme": "bearer", "description": "A lender's key."}
         }
-        for operations in schema["paths"].values():
-            for operation in operations.values():
-                if "the lender" in operation.get("tags", ()):
-                    operation["security"] = [{"lender": []}]
+        for route in schema["paths"].values():
+            for described in route.values():
+                if "the lender" in described.get("tags", ()):
+                    described["security"] = [{"lender": []}]
         return schema
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+class _TooLarge(HTTPException):
+    """Raised while a body is read; of this kind, since others are taken for bad JSON."""
+
+    def __init__(self, most: int) -> None:
+        detail = f"The request is larger than {most:,} bytes; nothing was changed."
+        super().__init__(413, detail, {"Connection": "close"})
+
+
+class Around:
+    """The one middleware: everything that holds for every route."""
+
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        self.app, self.service = app, service
+        self.max_body = service.settings.max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, request_id = time.perf_counter(), secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        seen: dict[str, Any] = {"status": 500, "started": False}
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.update(status=message["status"], started=True)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                static = scope["path"].startswith("/static/") and message["status"] < 400
+                headers.setdefault("Cache-Control", STATIC_AGE if static else "no-store")
+                headers["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            if _declared(scope) > self.max_body:
+                raise _TooLarge(self.max_body)
+            await self.app(scope, self._limited(receive), send_safely)
+        except _TooLarge as failure:
+            error = ServiceError(413, failure.detail, failure.headers)
+            await self._answer(error, scope, receive, send_safely, seen["started"])
+        except Exception as failure:  # whatever it is, the answer has the one shape
+            note("error", level=logging.ERROR, request=request_id, exc_info=failure)
+            error = ServiceError(500, UNKNOWN)
+            await self._answer(error, scope, receive, send_safely, seen["started"])
+        finally:
+            seconds = time.perf_counter() - began
+            route = _route(scope)
+            self.service.metrics.observe(scope["method"], route, seen["status"], seconds)
+            note(
+                "request",
+                request=request_id,
+                method=scope["method"],
+                route=route,
+                status=seen["status"],
+                ms=round(1000 * seconds, 1),
+                **scope["state"].get("facts", {}),
+            )
+
+    def _limited(self, receive: Receive) -> Receive:
+        taken = 0
+
+        async def receive_limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self.max_body:
+                raise _TooLarge(self.max_body)
+            return message
+
+        return receive_limited
+
+    async def _answer(
+        self, error: ServiceError, scope: Scope, receive: Receive, send: Send, started: bool
+    ) -> None:
+        if not started:
+            await answer_error(Request(scope), error)(scope, receive, send)
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+def _route(scope: Scope) -> str:
+    """The route's pattern, such as ``/c/{token}/question``: never the address itself."""
+    route = scope.get("route")
+    return str(getattr(route, "path", "(none)"))

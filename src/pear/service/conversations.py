@@ -1,31 +1,99 @@
 """What happens between a person's click and the answer they get?
 
-Pages and API both come here. A change is searched first and stored after, in one
-transaction; only then is it acknowledged. So an answer that was acknowledged is on disk,
-and one that was not has changed nothing.
+Pages and API both come here. What a person says is checked against what they were shown and stored
+at once, in one transaction: an answer that was acknowledged is on disk. The next question or plan
+follows from it, is worked out in a search process, one search for a conversation at a time, and
+kept beside it. Who must wait is told their place, and loses nothing by going away.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import secrets
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 
-from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
-from pear.problem import Problem
+from pear.elicitation import Standing
+from pear.elicitation.limits import Limit
+from pear.elicitation.says import (
+    Accepted,
+    Allowed,
+    Answered,
+    Corrected,
+    Done,
+    Excluded,
+    Position,
+    Resumed,
+    Said,
+    Undone,
+    carried,
+    check_record,
+    fold,
+    read_choice,
+    read_said,
+    steps_done,
+)
+from pear.errors import ConversationError, PearError, WorkerFailed
+from pear.problem import NO_LIMITS, Feature, Problem
+from pear.service.access import TOKEN_LENGTH, hashed, new_token
+from pear.service.engine import Case, Notice, Seen, changes
 from pear.service.errors import ServiceError, not_found
-from pear.service.limits import check_limit
-from pear.service.records import check_record, groups_of
-from pear.service.searchers import Searchers
-from pear.service.security import TOKEN_LENGTH, new_token
 from pear.service.settings import Settings
-from pear.service.store import Change, Conflict, Conversation, Request, Store
+from pear.service.store import (
+    REPLAY_MISMATCH,
+    Conflict,
+    Conversation,
+    ReplayMismatch,
+    Request,
+    Store,
+)
+from pear.service.workers import Searchers, SearchTooLong
 
-Choice = int | str
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """A conversation as a person sees it; without a standing while they wait at a ``place``."""
+
+    conversation: Conversation
+    standing: Standing | None
+    notices: tuple[Notice, ...] = ()
+    place: int = 0
+
+    @property
+    def shown(self) -> str:
+        """What forms and requests must name: the version, and the question where there is one."""
+        question = self.standing.question if self.standing else None
+        return f"{self.conversation.version}.{question.id if question else ''}"
+
+
+class Stale(Conflict):
+    """What the person saw is not what stands now; nothing was changed. ``view`` is what stands."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(
+            "this was shown before the conversation moved on, perhaps in another window; "
+            "nothing was changed: read what stands now and say it again"
+        )
+        self.view = view
+
+
+class ServedElsewhere(PearError):
+    """A newer version of the model serves this conversation; nothing was changed."""
+
+
+Says = Callable[[View, Position], Said]
+"""Makes what a person says of what they see and everything said before."""
 
 
 class Conversations:
@@ -36,10 +104,13 @@ class Conversations:
     ) -> None:
         self.store, self.searchers = store, searchers
         self.problem, self.settings = problem, settings
+        self._at_work: dict[str, asyncio.Task[View | None]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
-    def model_fingerprint(self) -> str:
-        return str(self.searchers.facts["model_fingerprint"])
+    def serves(self) -> tuple[str, str]:
+        """Fingerprints of the problem and the model."""
+        return self.problem.fingerprint, str(self.searchers.facts["model_fingerprint"])
 
     async def create(
         self,
@@ -48,37 +119,55 @@ class Conversations:
         reference: str | None = None,
         days: int | None = None,
         key_id: str | None = None,
+        token: str | None = None,
     ) -> tuple[str, Conversation]:
-        """A new conversation and the token of its link, which is not kept."""
+        """A new conversation and the token of its link, which is not kept.
+
+        With a ``token`` that a repeated request leads to again, it is made once.
+        """
+        clean = self.record(record)
+        request = hashed(json.dumps([clean, reference, days], sort_keys=True))
+        if token is not None:
+            made = await run_in_threadpool(self.store.by_token, token)
+            if made is not None:
+                if made.request_hash != request:
+                    raise ReplayMismatch(REPLAY_MISMATCH)
+                return token, made
+        score = await self.searchers.run("", "score", clean)
+        favourable = score > self.problem.goal.bar()
+        problem, model = self.serves
+        columns = {
+            "stage": "favourable" if favourable else "new",
+            "expires_at": time.time() + 86400 * (days or self.settings.expiry_days),
+            "problem_fingerprint": problem,
+            "model_fingerprint": model,
+            "seed": secrets.randbelow(2**31),
+            "record": clean,
+            "groups": groups_of(self.problem, clean),
+            "outcome": {"score": score, "questions": 0},
+            "reference": reference,
+            "key_id": key_id,
+            "request_hash": request,
+        }
+        token = token or new_token()
+        return token, await run_in_threadpool(self.store.create, token, columns)
+
+    def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record as it is stored; one that does not fit the problem is refused by field."""
         clean, wrong = check_record(self.problem, record)
         if wrong:
             raise ServiceError(
                 422,
                 "The data do not fit the problem.",
-                errors=[(f"record.{n}", m) for n, m in wrong],
+                errors=[(f"record.{name}", message) for name, message in wrong],
             )
-        decision = await self.searchers.run("", "decision", clean)
-        token = new_token()
-        columns = {
-            "stage": "favourable" if decision["favourable"] else "new",
-            "expires_at": time.time() + 86400 * (days or self.settings.expiry_days),
-            "language": self.settings.language,
-            "problem_fingerprint": self.problem.fingerprint,
-            "model_fingerprint": self.model_fingerprint,
-            "seed": secrets.randbelow(2**31),
-            "record": clean,
-            "groups": groups_of(self.problem, clean),
-            "outcome": {"score": decision["score"], "questions": 0},
-            "reference": reference,
-            "key_id": key_id,
-        }
-        return token, await run_in_threadpool(self.store.create, token, columns)
+        return clean
 
     async def open(self, token: str) -> Conversation:
         """The conversation behind a link; wrong and ended links say so."""
-        if len(token) != TOKEN_LENGTH:
-            raise not_found()
-        conversation = await run_in_threadpool(self.store.by_token, token)
+        conversation = None
+        if len(token) == TOKEN_LENGTH and token.isascii() and token.isprintable():
+            conversation = await run_in_threadpool(self.store.by_token, token)
         if conversation is None:
             raise not_found()
         if conversation.expired:
@@ -88,91 +177,133 @@ class Conversations:
             )
         return conversation
 
-    async def current(self, token: str) -> Conversation:
-        """The conversation with its question or plan worked out, for today's model."""
-        return await self.refresh(await self.open(token))
+    async def position(self, conversation: Conversation) -> Position:
+        """Where everything said leads; a conversation that no longer fits cannot go on."""
+        return self._position(await self._carried(conversation))
 
-    async def refresh(self, conversation: Conversation) -> Conversation:
-        """The same conversation, worked out, and checked again if the model changed."""
-        if self._is_stale(conversation):
-            try:
-                return await self._do(conversation, "recheck", {}, None)
-            except (InvalidInput, FingerprintMismatch):
-                raise ServiceError(
-                    410,
-                    "The lender changed what the decision looks at, so this conversation cannot go "
-                    "on. Ask the lender for a new link.",
-                ) from None
-            except Conflict:
-                return await self._again(conversation)
-        if conversation.view is None:
-            columns = await self.searchers.run(conversation.id, "look", _snapshot(conversation))
-            await run_in_threadpool(self.store.keep_view, conversation, columns)
-            return await self._again(conversation)
-        return conversation
+    async def look(self, conversation: Conversation, address: str = "") -> View:
+        """What a person sees; where it takes long to work out, their place in the queue."""
+        conversation = await self._carried(conversation)
+        if conversation.worked_out:
+            notices = tuple(Notice(**notice) for notice in conversation.notices)
+            return View(conversation, Standing.from_dict(conversation.standing), notices)
+        task = self._at_work.get(conversation.id)
+        if task is None:
+            task = asyncio.create_task(self._work_out(conversation, address))
+            self._at_work[conversation.id] = task
+            task.add_done_callback(lambda ended: self._ended(conversation.id, ended))
+        done, _ = await asyncio.wait({task}, timeout=self.settings.patience_seconds)
+        if not done:
+            return View(conversation, None, place=self.searchers.place(conversation.id) or 1)
+        view = task.result()
+        if view is None or view.conversation.version < conversation.version:
+            return await self.look(await self._again(conversation), address)
+        return view
 
-    async def act(
+    def _ended(self, number: str, task: asyncio.Task[View | None]) -> None:
+        self._at_work.pop(number, None)
+        if not task.cancelled():
+            task.exception()  # whoever still waits is told; if nobody does, the next look tries
+
+    async def say(
         self,
         token: str,
-        kind: str,
-        content: Mapping[str, Any],
+        what: Says,
         *,
-        key: str | None = None,
-    ) -> Conversation:
-        """One thing a person does; with a key it is done once, however often it is sent."""
+        shown: str,
+        request: Request | None = None,
+        address: str = "",
+        follow: bool = True,
+    ) -> View:
+        """One thing a person says about what they were shown, and what they see after it.
+
+        With a request's key it is said once, however often it is sent. What was said of something
+        that no longer stands changes nothing, and raises :class:`Stale`. Once it is stored nothing
+        is raised: what cannot be worked out now is so when it is looked at next. Who does not
+        ``follow`` sees only that it is stored.
+        """
         conversation = await self.open(token)
-        request = None
-        if key is not None:
-            request = Request(key, json.dumps([kind, content], sort_keys=True, default=str))
-            if await self._was_done(conversation, request):
-                return await self.refresh(conversation)
-        conversation = await self.refresh(conversation)
-        content = self._checked(conversation, kind, content)
-        try:
-            return await self._do(conversation, kind, content, request)
-        except Conflict:
-            if request is not None and await self._was_done(conversation, request):
-                return await self._again(conversation)
-            raise
+        turn = self._turns.setdefault(conversation.id, asyncio.Lock())
+        async with turn:
+            conversation = await self._again(conversation)
+            if request is not None and await run_in_threadpool(
+                self.store.replayed, conversation.id, request
+            ):
+                return await self.look(conversation, address)
+            conversation = await self._carried(conversation)
+            if shown.partition(".")[0] != str(conversation.version):
+                raise Stale(await self.look(conversation, address))
+            try:
+                view = await self.look(conversation, address)
+            except (SearchTooLong, WorkerFailed):
+                # What led here can still be taken back.
+                view = View(conversation, None)
+            if view.standing is not None and shown != view.shown:
+                raise Stale(view)
+            try:
+                stored = await self._store(view, what, request)
+            except Conflict:
+                # Another process was faster: perhaps with this very request.
+                conversation = await self._again(conversation)
+                if request is not None and await run_in_threadpool(
+                    self.store.replayed, conversation.id, request
+                ):
+                    return await self.look(conversation, address)
+                raise Stale(await self.look(conversation, address)) from None
+        if follow:
+            with suppress(PearError):
+                return await self.look(stored, address)
+        return View(stored, None)
+
+    async def _store(self, view: View, what: Says, request: Request | None) -> Conversation:
+        conversation = view.conversation
+        position = self._position(conversation)
+        said = what(view, position)
+        said.check(self.problem, position)
+        before = tuple(read_said(event, self.problem) for event in conversation.said)
+        after = said.added_to(before)
+        stored = {
+            id(old): dict(event) for old, event in zip(before, conversation.said, strict=True)
+        }
+        event: dict[str, Any] = said.to_dict()
+        if isinstance(said, Answered):
+            assert conversation.standing is not None
+            event["shown"] = conversation.standing["question"]
+        number = {"event": conversation.version + 1}
+        columns = {
+            "said": [stored.get(id(one)) or {**one.to_dict(), **number} for one in after],
+            "questions": sum(isinstance(one, Answered) for one in after),
+            "news": self._news(view, said),
+        }
+        return await run_in_threadpool(self.store.change, conversation, event, columns, request)
+
+    def _news(self, view: View, said: Said) -> dict[str, Any]:
+        """What happened since the person was last shown where they stand."""
+        news = {} if view.standing is not None else dict(view.conversation.news)
+        result = view.standing.result if view.standing else None
+        if isinstance(said, Done) and result is not None:
+            news["rest"] = changes(result.plan.steps[len(said.steps) :])
+        return news
 
     async def delete(self, conversation: Conversation) -> None:
         """Forget a conversation and everything in it, at once."""
         await run_in_threadpool(self.store.delete, conversation.id)
 
-    async def history(self, conversation: Conversation) -> list[dict[str, Any]]:
-        """The questions answered so far that still count, oldest first, with what was shown."""
-        answers: list[dict[str, Any]] = []
-        for event in await run_in_threadpool(self.store.history, conversation.id):
-            if event.kind == "answer":
-                answers.append(dict(event.content))
-            elif event.kind == "undo" and answers:
-                answers = answers[: int(event.content["kept"])]
-            elif event.kind in ("record", "done") and event.content.get("fresh"):
-                answers = []
-        return answers
+    async def answers(self, conversation: Conversation) -> list[Event]:
+        """The answers that still count, oldest first, with what was shown."""
+        history = await run_in_threadpool(self.store.history, conversation.id)
+        content = {event.number: event.content for event in history}
+        answered = [event for event in conversation.said if event["kind"] == "answer"]
+        return [content[event["event"]] for event in answered if event.get("event") in content]
 
-    async def _was_done(self, conversation: Conversation, request: Request) -> bool:
-        return await run_in_threadpool(self.store.replayed, conversation.id, request)
-
-    def _is_stale(self, conversation: Conversation) -> bool:
-        return (
-            conversation.model_fingerprint != self.model_fingerprint
-            or conversation.problem_fingerprint != self.problem.fingerprint
-        )
-
-    async def _do(
-        self,
-        conversation: Conversation,
-        kind: str,
-        content: Mapping[str, Any],
-        request: Request | None,
-    ) -> Conversation:
-        result = await self.searchers.run(
-            conversation.id, "act", _snapshot(conversation), kind, content
-        )
-        change = Change(kind, result["event"], result["columns"])
-        await run_in_threadpool(self.store.change, conversation, change, request)
-        return await self._again(conversation)
+    async def everything(self, conversation: Conversation) -> dict[str, Any]:
+        """All that is stored about one person."""
+        history = await run_in_threadpool(self.store.history, conversation.id)
+        return {
+            "conversation": vars(conversation),
+            "events": [vars(event) for event in history],
+            "plans": await run_in_threadpool(self.store.plans, conversation.id),
+        }
 
     async def _again(self, conversation: Conversation) -> Conversation:
         found = await run_in_threadpool(self.store.by_id, conversation.id)
@@ -180,76 +311,215 @@ class Conversations:
             raise not_found()
         return found
 
-    def _checked(
-        self, conversation: Conversation, kind: str, content: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """The content of an action, once it fits what the person sees."""
-        view = conversation.view or {}
-        if kind == "answer":
-            _check_answer(view, content)
-        elif kind == "limit":
-            return check_limit(self.problem, content)
-        elif kind == "lift":
-            if content["id"] not in [limit["id"] for limit in conversation.limits]:
-                raise not_found("There is no such limit; perhaps it was removed already.")
-        elif kind == "undo":
-            if conversation.questions < 1:
-                raise ConversationError("there is no answer to take back")
-        elif kind == "done":
-            steps = ((view.get("result") or {}).get("plan") or {}).get("steps", ())
-            if not 1 <= content["steps"] <= len(steps):
-                raise ConversationError(
-                    f"the plan has {len(steps)} steps; 'steps' must be between 1 and that number "
-                    f"(got {content['steps']})"
-                )
-        elif kind == "record":
-            clean, wrong = check_record(self.problem, content["record"])
-            if wrong:
-                raise ServiceError(
-                    422,
-                    "The data do not fit the problem.",
-                    errors=[(f"record.{name}", message) for name, message in wrong],
-                )
-            return {"record": clean}
-        return content
+    def _position(self, conversation: Conversation) -> Position:
+        first = Position.first(self.problem.state(self._fitting(conversation)), NO_LIMITS)
+        events = (read_said(event, self.problem) for event in conversation.said)
+        return fold(self.problem, first, events)
 
+    def _fitting(self, conversation: Conversation) -> dict[str, Any]:
+        """The first record, as far as the problem looks at it."""
+        names = self.problem.space.names
+        return {name: value for name, value in conversation.record.items() if name in names}
 
-def _check_answer(view: Mapping[str, Any], content: Mapping[str, Any]) -> None:
-    question = view.get("question")
-    if view.get("stage") != "question" or question is None:
-        raise Conflict(
-            "no question is open any more; nothing was changed: read the conversation again"
+    async def _work_out(self, conversation: Conversation, address: str) -> View | None:
+        case = Case(
+            conversation.id,
+            conversation.seed,
+            self._fitting(conversation),
+            tuple(conversation.said),
+            conversation.news,
         )
-    if content["question"] != question["number"]:
-        raise Conflict(
-            f"question {content['question']} is not the open one, which is {question['number']}; "
-            "nothing was changed: read the conversation again"
-        )
-    choice: Choice = content["choice"]
-    if choice in ("same", "none"):
-        return
-    if isinstance(choice, str) or not 0 <= choice < len(question["plans"]):
-        raise ServiceError(
-            422,
-            f"'choice' must be 'same', 'none' or the number of a plan from 0 to "
-            f"{len(question['plans']) - 1} (got {choice!r})",
-            errors=[("choice", "no such plan in this question")],
-        )
+        seen: Seen = await self.searchers.run(conversation.id, "look", case, address=address)
+        standing, result = seen.standing, seen.standing.result
+        plan = result.plan.to_dict() if result and standing.stage == "plan" else None
+        columns = {
+            "stage": standing.stage,
+            "standing": standing.to_dict(),
+            "notices": [vars(notice) for notice in seen.notices],
+            "outcome": _outcome(standing),
+            "news": {},
+        }
+        try:
+            conversation = await run_in_threadpool(self.store.keep, conversation, columns, plan)
+        except Conflict:
+            return None
+        return View(conversation, standing, seen.notices)
+
+    async def _carried(self, conversation: Conversation) -> Conversation:
+        """The conversation under today's problem and model, with as much of it as still stands."""
+        stored = conversation.problem_fingerprint, conversation.model_fingerprint
+        if stored == self.serves:
+            return conversation
+        if await run_in_threadpool(self.store.latest_served) != self.serves:
+            raise ServedElsewhere(
+                "another version of the model serves this conversation by now; try again in a "
+                "moment; nothing was changed"
+            )
+        record = self._fitting(conversation)
+        _clean, wrong = check_record(self.problem, record)
+        if wrong:
+            raise ServiceError(
+                410,
+                "The lender changed what the decision looks at, so this conversation cannot go "
+                "on. Ask the lender for a new link.",
+            )
+        first = Position.first(self.problem.state(record), NO_LIMITS)
+        same = stored[0] == self.problem.fingerprint
+        kept, lost = carried(self.problem, first, conversation.said, same=same)
+        gone = {json.dumps(dict(event), sort_keys=True) for event in lost}
+        said = [
+            event
+            for event in conversation.said
+            if json.dumps(dict(event), sort_keys=True) not in gone
+        ]
+        problem, model = self.serves
+        event = {"kind": "model", "problem": problem, "model": model, "lost": list(lost)}
+        columns = {
+            "problem_fingerprint": problem,
+            "model_fingerprint": model,
+            "said": said,
+            "questions": sum(isinstance(one, Answered) for one in kept),
+            "news": {**conversation.news, **_news_of_a_model(conversation, lost)},
+        }
+        try:
+            return await run_in_threadpool(self.store.change, conversation, event, columns)
+        except Conflict:
+            return await self._carried(await self._again(conversation))
 
 
-def _snapshot(conversation: Conversation) -> dict[str, Any]:
-    """What a search needs to know of a conversation; no token, no reference."""
+LOST = {
+    "answer": "answers",
+    "accept": "plan",
+    "exclude": "limits",
+    "allow": "limits",
+    "limits": "limits",
+    "done": "steps",
+    "correct": "data",
+}
+"""What a person is told is lost, by the kind of event."""
+
+
+def _news_of_a_model(conversation: Conversation, lost: Sequence[Event]) -> dict[str, Any]:
+    if conversation.standing is None:
+        return {}
+    counts = Counter(LOST[event["kind"]] for event in lost if event["kind"] in LOST)
+    result = conversation.standing.get("result") or {}
+    plan = result.get("plan") if conversation.standing["stage"] == "plan" else None
+    steps = [[step["feature"], step["after"]] for step in plan["steps"]] if plan else None
+    return {"plan": steps, "lost": dict(counts)}
+
+
+def _outcome(standing: Standing) -> dict[str, Any]:
+    """What the lender sees of how it went."""
+    outcome: dict[str, Any] = {"score": standing.score, "questions": standing.answered}
+    if standing.stage == "plan" and standing.result is not None:
+        plan = standing.result.plan
+        return {**outcome, "success": True, "steps": len(plan.steps), "effort": plan.cost}
+    return {**outcome, "success": False} if standing.stage == "no_plan" else outcome
+
+
+def groups_of(problem: Problem, record: Mapping[str, Any]) -> dict[str, str]:
+    """The protected groups someone belongs to, numbers by tens, hundreds…."""
     return {
-        "id": conversation.id,
-        "version": conversation.version,
-        "stage": conversation.stage,
-        "seed": conversation.seed,
-        "record": dict(conversation.record),
-        "limits": [dict(limit) for limit in conversation.limits],
-        "questions": conversation.questions,
-        "session": conversation.session,
-        "view": conversation.view,
-        "outcome": conversation.outcome,
-        "problem_fingerprint": conversation.problem_fingerprint,
-        "model_fingerprint": conversation.model_fingerprint,
+        feature.name: _group(feature, record[feature.name])
+        for feature in problem.space.features
+        if feature.protected
     }
+
+
+def _group(feature: Feature, value: Any) -> str:
+    if feature.is_categorical or feature.kind == "boolean" or value is None:
+        return feature.show(feature.code(value))
+    span = 100.0
+    if feature.scale is not None:
+        span = feature.scale[1] - feature.scale[0]
+    elif feature.lower is not None and feature.upper is not None:
+        span = feature.upper - feature.lower
+    width = 10.0 ** (math.ceil(math.log10(max(span, 10.0))) - 1)
+    first = width * (float(value) // width)
+    return f"{first:.0f} to {first + width - 1:.0f}"
+
+
+# What a person says, made of what they see
+
+
+def answer(choice: Any) -> Says:
+    """The answer to the open question: a plan's place from 0, ``same`` or ``none``."""
+
+    def said(view: View, position: Position) -> Said:
+        question = view.standing.question if view.standing else None
+        if question is None:
+            raise ConversationError("no question is open; nothing was changed")
+        most = len(question.plans) - 1
+        if not isinstance(choice, str) and choice > most:
+            raise ServiceError(
+                422,
+                f"'choice' must be 'same', 'none' or a plan from 0 to {most} (got {choice!r})",
+                errors=[("choice", "there is no such plan in this question")],
+            )
+        given = read_choice(choice, len(question.plans))
+        moves = tuple(plan.moves for plan in question.plans)
+        return Answered(given, tuple(position.start.tolist()), moves)
+
+    return said
+
+
+def limit(stated: Mapping[str, Any], problem: Problem) -> Says:
+    """ "I can't do this"."""
+    clean = Limit.from_dict(stated).checked(problem)
+    return lambda view, position: Excluded((clean,))
+
+
+def lift(ids: Sequence[str]) -> Says:
+    """ "I could do this after all": limits by their ids."""
+
+    def said(view: View, position: Position) -> Said:
+        lifted = tuple(limit for limit in position.limits if limit.id in ids)
+        if len(lifted) != len(set(ids)):
+            raise not_found("There is no such limit; perhaps it was removed already.")
+        return Allowed(lifted)
+
+    return said
+
+
+def undo(kept: int | None = None) -> Says:
+    """Take back the last answer, or all after so many."""
+
+    def said(view: View, position: Position) -> Said:
+        return Undone(len(position.answers) - 1 if kept is None else kept)
+
+    return said
+
+
+def accept(view: View, position: Position) -> Said:
+    """ "Use the best plan so far"."""
+    if view.standing is not None and view.standing.stage == "no_plan":
+        raise ConversationError("there is no plan to use; nothing was changed")
+    return Accepted()
+
+
+def resume(view: View, position: Position) -> Said:
+    """ "Ask me more"."""
+    return Resumed()
+
+
+def done(steps: int) -> Says:
+    """ "I have done the first steps of my plan"."""
+
+    def said(view: View, position: Position) -> Said:
+        result = view.standing.result if view.standing else None
+        if result is None:
+            raise ConversationError("there is no plan yet whose steps could be done")
+        return steps_done(result.plan, steps)
+
+    return said
+
+
+def correct(record: Mapping[str, Any]) -> Says:
+    """ "My data are these"."""
+
+    def said(view: View, position: Position) -> Said:
+        planned = position.accepted is not None or view.conversation.stage == "plan"
+        return Corrected(dict(record), planned=planned)
+
+    return said

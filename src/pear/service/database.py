@@ -6,6 +6,7 @@ the disk; PostgreSQL does that by default.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from pear.errors import InvalidSetting
+from pear.service.tables import conversations
 
 BUSY_SECONDS = 30
 """How long a writer waits for another one before it gives up."""
@@ -92,6 +94,36 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+
+
+def existing_database(address: str) -> Database:
+    """The database of a service at an address; where there is none, none is made."""
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        return Database(address)
+    file = url.database if url.get_backend_name() == "sqlite" else None
+    if file and not Path(file).is_file():
+        raise InvalidSetting(
+            f"there is no database '{file}'; give the one of the service with --database"
+        )
+    database = Database(address)
+    try:
+        with database.reading() as connection:
+            served = inspect(connection).has_table(conversations.name)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        database.close()
+        raise InvalidSetting(
+            f"the database '{file or url}' cannot be read ({getattr(error, 'orig', error)}); give "
+            "the one of the service with --database"
+        ) from None
+    if not served:
+        database.close()
+        raise InvalidSetting(
+            f"'{file or url}' is no database of 'pear serve': it has no conversations; give the "
+            "one of the service with --database"
+        )
+    return database
 
 
 def newest_version() -> str:

@@ -8,17 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from pear.errors import (
-    ConversationError,
-    EndpointFailed,
-    InvalidInput,
-    InvalidProblem,
-    PearError,
-    WorkerFailed,
-)
-from pear.service.searchers import Busy, SearchTooLong
-from pear.service.store import Conflict, ReplayMismatch
-
 MEDIA_TYPE = "application/problem+json"
 
 TITLES = {
@@ -28,6 +17,7 @@ TITLES = {
     404: "Not found",
     405: "Not possible here",
     409: "The conversation has moved on",
+    408: "The request took too long",
     410: "This link has ended",
     413: "Too large",
     415: "Not a kind of content we read",
@@ -54,6 +44,9 @@ class ProblemDetails(BaseModel):
     detail: str = Field(examples=["There is no conversation behind this link."])
     request_id: str = Field("", examples=["3f2a9c1e5b7d4a60"])
     errors: list[FieldError] = []
+    present: dict[str, Any] | None = Field(
+        None, description="What stands now, where something else was shown (409)."
+    )
 
 
 @dataclass
@@ -64,6 +57,7 @@ class ServiceError(Exception):
     detail: str
     headers: Mapping[str, str] | None = None
     errors: Sequence[tuple[str, str]] = ()
+    present: Mapping[str, Any] | None = None
 
     def details(self, request_id: str) -> dict[str, Any]:
         """The error as plain data for JSON."""
@@ -73,7 +67,8 @@ class ServiceError(Exception):
             detail=self.detail,
             request_id=request_id,
             errors=[FieldError(field=field, message=message) for field, message in self.errors],
-        ).model_dump()
+            present=None if self.present is None else dict(self.present),
+        ).model_dump(exclude_none=True)
 
 
 def not_found(detail: str = "There is no conversation behind this link.") -> ServiceError:
@@ -84,23 +79,6 @@ def not_found(detail: str = "There is no conversation behind this link.") -> Ser
 def retry_later(status: int, detail: str, seconds: float) -> ServiceError:
     """An error that says when to try again."""
     return ServiceError(status, detail, {"Retry-After": str(max(1, round(seconds)))})
-
-
-def from_pear_error(error: PearError) -> ServiceError:
-    """Which answer an error of ours becomes; what is no one's input is a 500 without details."""
-    if isinstance(error, Conflict | ConversationError):
-        return ServiceError(409, str(error))
-    if isinstance(error, Busy):
-        return retry_later(429, str(error), error.seconds)
-    if isinstance(error, SearchTooLong | WorkerFailed):
-        return retry_later(503, str(error), 5)
-    if isinstance(error, EndpointFailed):
-        return retry_later(503, "the lender's model did not answer; nothing was changed", 30)
-    if isinstance(error, ReplayMismatch):
-        return ServiceError(422, str(error))
-    if isinstance(error, InvalidInput) and not isinstance(error, InvalidProblem):
-        return ServiceError(422, str(error))
-    return ServiceError(500, "Something went wrong on our side; nothing was changed.")
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -1,17 +1,35 @@
-"""What may the lender see: how conversations went, and whether all groups fared alike.
-
-Never the person's answers, never their link.
+"""What may the lender see and do? Make links, see how conversations went, and whether all groups
+fared alike; in the API and on its pages. Never the person's answers.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, RedirectResponse
+
+from pear.elicitation.says import check_record
+from pear.elicitation.words import capital
+from pear.service import schemas
+from pear.service.access import Key
+from pear.service.errors import ServiceError, responses
+from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
+from pear.service.service import Service, address_of, service_of
+from pear.service.words import entries, errors_of, from_form, page
+
+api = APIRouter(prefix="/api/v1", tags=["the lender"])
+pages = APIRouter(prefix="/lender")
+
+LimitQuery = Annotated[int, Query(ge=1, le=1000)]
+OffsetQuery = Annotated[int, Query(ge=0, le=1_000_000)]
 
 SMALLEST_GROUP = 5
 """Figures of fewer people are withheld: they would be about someone."""
@@ -83,3 +101,350 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _harmless(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+
+
+# For programs
+
+
+MOST_ROWS = 100_000
+"""Most conversations of one download or one fairness table."""
+
+
+def link_to(service: Service, request: Request, token: str) -> str:
+    """The address of a conversation."""
+    base = service.settings.base_url or str(request.base_url)
+    return f"{base.rstrip('/')}/c/{token}"
+
+
+@api.post("/conversations", status_code=201, responses=responses(401))
+async def create(request: Request, body: schemas.NewConversation) -> schemas.Created:
+    """Make a link for a refused applicant. In the demonstration no key is needed."""
+    service = service_of(request)
+    key_id = None
+    if service.settings.demo and "authorization" not in request.headers:
+        service.pace(service.per_stranger, address_of(request))
+    else:
+        key_id = (await service.lender(request)).id
+    token, conversation = await service.conversations.create(
+        body.record, reference=body.reference, days=body.days, key_id=key_id
+    )
+    return schemas.Created(
+        id=conversation.id,
+        token=token,
+        link=link_to(service, request, token),
+        expires_at=conversation.expires_at,
+        stage=conversation.stage,
+    )
+
+
+async def all_rows(service: Service) -> list[dict[str, Any]]:
+    """Every conversation's summary row, newest first."""
+    rows, _total = await run_in_threadpool(lambda: service.store.summaries(limit=MOST_ROWS))
+    return rows
+
+
+@api.get("/conversations", responses=responses(401))
+async def conversations(
+    request: Request,
+    limit: LimitQuery = 100,
+    offset: OffsetQuery = 0,
+    stage: Literal["new", "question", "plan", "no_plan", "favourable"] | None = None,
+) -> schemas.Page:
+    """The conversations, newest first: stage, questions, time, outcome; no one's data."""
+    service = service_of(request)
+    await service.lender(request)
+    rows, total = await run_in_threadpool(
+        lambda: service.store.summaries(limit=limit, offset=offset, stage=stage)
+    )
+    return schemas.Page(
+        total=total, conversations=[schemas.Summary(**summary(row)) for row in rows]
+    )
+
+
+@api.get(
+    "/conversations/{conversation_id}", responses=responses(401), response_model=schemas.Summary
+)
+async def conversation(
+    request: Request, conversation_id: Annotated[str, Path(max_length=64)]
+) -> Any:
+    """How one conversation goes."""
+    service = service_of(request)
+    await service.lender(request)
+    found = await run_in_threadpool(service.store.by_id, conversation_id)
+    if found is None:
+        raise ServiceError(404, "There is no such conversation.")
+    return summary(vars(found))
+
+
+@api.delete("/conversations/{conversation_id}", status_code=204, responses=responses(401))
+async def delete(
+    request: Request, conversation_id: Annotated[str, Path(max_length=64)]
+) -> Response:
+    """Delete a conversation and everything in it."""
+    service = service_of(request)
+    await service.lender(request)
+    if not await run_in_threadpool(service.store.delete, conversation_id):
+        raise ServiceError(404, "There is no such conversation.")
+    return Response(status_code=204)
+
+
+@api.get("/fairness", responses=responses(401))
+async def groups(request: Request) -> schemas.Fairness:
+    """Whether there is a plan, its effort and the questions asked, by protected group."""
+    service = service_of(request)
+    await service.lender(request)
+    rows = await all_rows(service)
+    found = await run_in_threadpool(fairness, rows)
+    return schemas.Fairness(
+        smallest_group=SMALLEST_GROUP, groups=[schemas.Group(**group) for group in found]
+    )
+
+
+@api.get(
+    "/export",
+    responses={**responses(401), 200: {"content": {"text/csv": {}, "application/json": {}}}},
+    response_model=schemas.Page,
+)
+async def export(
+    request: Request, format: Annotated[Literal["csv", "json"], Query()] = "json"
+) -> Any:
+    """Every conversation's line, to keep."""
+    service = service_of(request)
+    await service.lender(request)
+    lines = [summary(row) for row in await all_rows(service)]
+    if format == "csv":
+        return Response(as_csv(lines), media_type="text/csv")
+    return schemas.Page(total=len(lines), conversations=[schemas.Summary(**x) for x in lines])
+
+
+@api.get("/keys", responses=responses(401))
+async def list_keys(request: Request) -> list[schemas.KeyEntry]:
+    """Every key's entry, revoked ones too."""
+    service = service_of(request)
+    await service.lender(request)
+    entries = await run_in_threadpool(service.keys.list)
+    return [schemas.KeyEntry(**vars(entry)) for entry in entries]
+
+
+@api.post("/keys", status_code=201, responses=responses(401))
+async def add_key(request: Request, body: schemas.NewKey) -> schemas.CreatedKey:
+    """Make a key; it is shown this once."""
+    service = service_of(request)
+    await service.lender(request)
+    key, entry = await run_in_threadpool(service.keys.add, body.name)
+    return schemas.CreatedKey(key=key, **vars(entry))
+
+
+@api.delete("/keys/{key_id}", status_code=204, responses=responses(401))
+async def revoke_key(request: Request, key_id: Annotated[str, Path(max_length=64)]) -> Response:
+    """End a key, and everyone signed in with it, at once."""
+    service = service_of(request)
+    await service.lender(request)
+    if not await run_in_threadpool(service.keys.revoke, key_id):
+        raise ServiceError(404, "There is no such key, or it was revoked before.")
+    return Response(status_code=204)
+
+
+# Pages
+
+
+SIGN_IN = "pear_lender"
+ROWS = 50
+
+
+async def signed_in(request: Request) -> tuple[Service, Key | None, str]:
+    """The service, the key someone signed in with, and what their forms belong to."""
+    service = service_of(request)
+    token = request.cookies.get(SIGN_IN, "")
+    key = await run_in_threadpool(service.keys.signed_in, token) if token else None
+    if key is not None:
+        service.pace(service.per_key, key.id)
+    return service, key, f"lender:{token}"
+
+
+async def required(request: Request) -> tuple[Service, Key, str]:
+    """The same, for someone who must be signed in."""
+    service, key, subject = await signed_in(request)
+    if key is None:
+        raise ServiceError(401, "Sign in with a key first.")
+    return service, key, subject
+
+
+def _lender_page(
+    service: Service, key: Key, subject: str, template: str, here: str, **context: Any
+) -> Response:
+    return page(
+        template,
+        service.texts,
+        demo=service.settings.demo,
+        csrf=service.forms.token(subject),
+        key_name=key.name,
+        here=here,
+        **context,
+    )
+
+
+@pages.get("")
+async def home(request: Request, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
+    """The conversations, or the form to sign in."""
+    service, key, subject = await signed_in(request)
+    if key is None:
+        return _sign_in_page(service, request, wrong=False)
+    rows, total = await run_in_threadpool(
+        lambda: service.store.summaries(limit=ROWS, offset=offset)
+    )
+    return _lender_page(
+        service,
+        key,
+        subject,
+        "lender_list.html",
+        "list",
+        rows=[_row(row) for row in rows],
+        total=total,
+        earlier=offset + ROWS if offset + ROWS < total else None,
+        later=max(0, offset - ROWS) if offset else None,
+    )
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    line = summary(row)
+    made = time.strftime("%Y-%m-%d %H:%M", time.gmtime(line["created_at"]))
+    ended = line["expires_at"] <= time.time()
+    return {**line, "made": made, "state": "expired" if ended else line["stage"]}
+
+
+def _sign_in_page(service: Service, request: Request, *, wrong: bool) -> Response:
+    return sealed(
+        service,
+        request,
+        lambda csrf: page(
+            "lender_sign_in.html",
+            service.texts,
+            status=401 if wrong else 200,
+            demo=service.settings.demo,
+            csrf=csrf,
+            wrong=wrong,
+            here="",
+        ),
+    )
+
+
+@pages.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Sign in with a key."""
+    service = service_of(request)
+    service.pace(service.per_stranger, address_of(request))
+    form, _ = await form_of(service, request, cookie_subject(request))
+    key = await run_in_threadpool(service.keys.find, form.get("key", "").strip())
+    if key is None:
+        return _sign_in_page(service, request, wrong=True)
+    response = RedirectResponse("/lender", 303)
+    set_cookie(service, response, SIGN_IN, await run_in_threadpool(service.keys.sign_in, key))
+    return response
+
+
+@pages.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """End this sign-in."""
+    service, _key, subject = await required(request)
+    await form_of(service, request, subject)
+    await run_in_threadpool(service.keys.sign_out, request.cookies.get(SIGN_IN, ""))
+    response = RedirectResponse("/lender", 303)
+    response.delete_cookie(SIGN_IN)
+    return response
+
+
+@pages.get("/new")
+async def new_page(request: Request) -> Response:
+    """The form for a new link."""
+    service, key, subject = await required(request)
+    return _new(service, key, subject, {}, [])
+
+
+def _new(
+    service: Service,
+    key: Key,
+    subject: str,
+    values: Mapping[str, Any],
+    wrong: list[tuple[str, str]],
+    link: str = "",
+) -> Response:
+    fields = entries(service.problem, service.texts, values, wrong)
+    response = _lender_page(
+        service,
+        key,
+        subject,
+        "lender_new.html",
+        "new",
+        entries=fields,
+        wrong=errors_of(fields),
+        link=link,
+        reference=str(values.get("reference", "")),
+        days=str(values.get("days", "") or service.settings.expiry_days),
+    )
+    response.status_code = 422 if wrong else 200
+    return response
+
+
+@pages.post("/new")
+async def make(request: Request) -> Response:
+    """Make a link; it is shown on this one page."""
+    service, key, subject = await required(request)
+    form, _ = await form_of(service, request, subject)
+    record = from_form(service.problem, form)
+    _clean, wrong = check_record(service.problem, record)
+    if wrong:
+        return _new(service, key, subject, form, wrong)
+    days = form.get("days", "")
+    token, _conversation = await service.conversations.create(
+        record,
+        reference="".join(c for c in form.get("reference", "")[:200] if c.isprintable()) or None,
+        days=min(366, max(1, int(days))) if days.isdecimal() and len(days) < 5 else None,
+        key_id=key.id,
+    )
+    return _new(service, key, subject, {}, [], link_to(service, request, token))
+
+
+@pages.post("/delete")
+async def delete_on_page(request: Request) -> Response:
+    """Delete a conversation."""
+    service, _key, subject = await required(request)
+    form, _ = await form_of(service, request, subject)
+    await run_in_threadpool(service.store.delete, form.get("id", "")[:64])
+    return RedirectResponse("/lender", 303)
+
+
+@pages.get("/fairness")
+async def fairness_page(request: Request) -> Response:
+    """Outcomes by protected group."""
+    service, key, subject = await required(request)
+    found = await run_in_threadpool(fairness, await all_rows(service))
+    for group in found:
+        group["label"] = _label(service, group["feature"])
+    return _lender_page(
+        service,
+        key,
+        subject,
+        "lender_fairness.html",
+        "fairness",
+        groups=found,
+        smallest=SMALLEST_GROUP,
+    )
+
+
+def _label(service: Service, name: str) -> str:
+    known = name in service.problem.space.names
+    words = service.problem.space[name].words if known else name
+    return capital(words)
+
+
+@pages.get("/download")
+async def download(request: Request, format: str = "csv") -> Response:
+    """Every conversation's line, as a file."""
+    service, _key, _subject = await required(request)
+    lines = [summary(row) for row in await all_rows(service)]
+    kind = "json" if format == "json" else "csv"
+    headers = {"Content-Disposition": f'attachment; filename="conversations.{kind}"'}
+    if kind == "json":
+        return JSONResponse(lines, headers=headers)
+    return Response(as_csv(lines), media_type="text/csv", headers=headers)

@@ -1,30 +1,113 @@
-"""What does a person see in the browser? Plain forms; every change redirects to a page."""
+"""What does a person see and do in the browser? Plain forms; every change leads to a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
+from fastapi import Request as HttpRequest
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse
 
-from pear.service.api import service_of
+from pear.elicitation.says import check_record
+from pear.elicitation.shown import Question
+from pear.elicitation.words import points
+from pear.service import conversations
+from pear.service.access import new_token
+from pear.service.api import receipt_of
+from pear.service.conversations import Says, Stale, View
+from pear.service.engine import example_people
 from pear.service.errors import ServiceError
-from pear.service.forms import cookie_subject, form_of, sealed
-from pear.service.present import points
-from pear.service.receipt import receipt_of
-from pear.service.records import check_record, from_form
-from pear.service.rendering import day, entries, facts, new_nonce, page, picture
-from pear.service.service import Service, stranger
-from pear.service.sources import example_people
-from pear.service.store import Conversation
+from pear.service.service import Service, address_of, service_of
+from pear.service.store import Request
+from pear.service.words import (
+    day,
+    entries,
+    errors_of,
+    facts,
+    from_form,
+    new_nonce,
+    page,
+    picture,
+)
 
 router = APIRouter()
 
+VISITOR = "pear_visitor"
+"""Cookie of a visitor without a link: forms on the first page and the sign-in belong to it."""
+
+MOST_FIELDS = 600
+
+
+# Forms
+
+
+async def form_of(
+    service: Service, request: HttpRequest, subject: str
+) -> tuple[dict[str, str], str]:
+    """The fields of a form about a subject, and what its page showed.
+
+    A form that is not from us changes nothing.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        raise ServiceError(415, "Send this as a form.")
+    try:
+        form = await request.form(max_files=0, max_fields=MOST_FIELDS)
+    except HTTPException:
+        raise ServiceError(400, "The form cannot be read.") from None
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    shown = service.forms.shown(fields.pop("csrf", ""), subject) if subject else None
+    if shown is None:
+        raise ServiceError(403, "The form's token does not fit; load the page again.")
+    return fields, shown
+
+
+def cookie_subject(request: HttpRequest) -> str:
+    """What forms without a link belong to: the visitor's cookie."""
+    visitor = request.cookies.get(VISITOR, "")
+    return f"visitor:{visitor}" if visitor else ""
+
+
+def sealed(service: Service, request: HttpRequest, render: Callable[[str], Response]) -> Response:
+    """A page whose forms belong to this visitor, who gets a cookie if there is none yet."""
+    visitor = request.cookies.get(VISITOR, "")
+    fresh = not visitor or len(visitor) > 100
+    if fresh:
+        visitor = new_token()
+    response = render(service.forms.token(f"visitor:{visitor}"))
+    if fresh:
+        set_cookie(service, response, VISITOR, visitor)
+    return response
+
+
+def set_cookie(service: Service, response: Response, name: str, value: str) -> None:
+    """A cookie that scripts cannot read and other sites cannot use."""
+    response.set_cookie(
+        name,
+        value,
+        httponly=True,
+        samesite="strict",
+        secure=service.settings.secure_cookies,
+        path="/",
+    )
+
+
+def _number(form: Mapping[str, str], name: str) -> int:
+    text = form.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise ServiceError(422, f"The form's '{name}' must be a whole number.")
+    return int(text)
+
+
+# Without a link
+
 
 @router.get("/")
-async def welcome(request: Request) -> Response:
+async def welcome(request: HttpRequest) -> Response:
     """The first page: example people in the demonstration."""
     service = service_of(request)
     people = []
@@ -52,12 +135,12 @@ def _person(service: Service, record: Mapping[str, Any]) -> str:
 
 
 @router.get("/own")
-async def own(request: Request) -> Response:
+async def own(request: HttpRequest) -> Response:
     """In the demonstration: enter data of one's own."""
     return _own(request, {}, [])
 
 
-def _own(request: Request, values: Mapping[str, Any], wrong: list[tuple[str, str]]) -> Response:
+def _own(request: HttpRequest, values: Mapping[str, Any], wrong: list[tuple[str, str]]) -> Response:
     service = service_of(request)
     if not service.settings.demo:
         raise ServiceError(404, "Only the demonstration takes data of one's own.")
@@ -72,23 +155,19 @@ def _own(request: Request, values: Mapping[str, Any], wrong: list[tuple[str, str
             demo=True,
             csrf=csrf,
             entries=fields,
-            wrong=[_summary(entry) for entry in fields if entry["error"]],
+            wrong=errors_of(fields),
         ),
     )
 
 
-def _summary(entry: Mapping[str, Any]) -> dict[str, str]:
-    return {"name": entry["name"], "label": entry["label"], "message": entry["error"]}
-
-
 @router.post("/start")
-async def begin(request: Request) -> Response:
+async def begin(request: HttpRequest) -> Response:
     """In the demonstration: open a conversation for an example person or own data."""
     service = service_of(request)
     if not service.settings.demo:
         raise ServiceError(404, "Links are made by the lender.")
-    service.pace(service.per_stranger, stranger(request))
-    form = await form_of(service, request, cookie_subject(request))
+    service.pace(service.per_stranger, address_of(request))
+    form, _ = await form_of(service, request, cookie_subject(request))
     people = await run_in_threadpool(example_people, service.settings)
     if form.get("person"):
         if form["person"] not in people:
@@ -103,94 +182,143 @@ async def begin(request: Request) -> Response:
     return RedirectResponse(f"/c/{token}", 303)
 
 
-async def _current(request: Request, token: str) -> tuple[Service, Conversation]:
+# What a person sees
+
+
+async def _look(request: HttpRequest, token: str) -> tuple[Service, View]:
     service = service_of(request)
-    await service.link(request, token)
-    conversation = await service.conversations.current(token)
+    service.link(token)
+    conversation = await service.conversations.open(token)
     request.state.facts = {"conversation": conversation.id}
-    return service, conversation
+    return service, await service.conversations.look(conversation, address_of(request))
 
 
-def _common(service: Service, request: Request, token: str) -> dict[str, Any]:
+def _common(service: Service, request: HttpRequest, token: str, shown: str) -> dict[str, Any]:
+    """What every page of a conversation has; its forms carry what it ``shown``."""
     said = request.query_params.get("said", "")
     return {
         "token": token,
         "demo": service.settings.demo,
-        "csrf": service.forms.token(token),
+        "csrf": service.forms.token(token, shown),
         "key": new_nonce(),
         "said": said if f"said.{said}" in service.texts else "",
         "correct_link": service.settings.correct_data_link or f"/c/{token}/data",
         "presenter": service.presenter,
+        "words": service.presenter.words,
     }
 
 
 @router.get("/c/{token}")
-async def start(request: Request, token: str) -> Response:
+async def start(request: HttpRequest, token: str) -> Response:
     """The decision in plain words, and what will happen."""
     service = service_of(request)
-    await service.link(request, token)
+    service.link(token)
     conversation = await service.conversations.open(token)
+    position = await service.conversations.position(conversation)
+    [record] = service.problem.space.decode(position.start)
     outcome = conversation.outcome or {}
     return page(
         "start.html",
         service.texts,
-        **_common(service, request, token),
+        **_common(service, request, token, ""),
         stage=conversation.stage,
-        begun=conversation.view is not None,
+        begun=conversation.standing is not None,
         points=points(outcome.get("score", 0.0), service.problem.goal.bar()),
         bar=points(service.problem.goal.bar()),
         most=service.settings.max_questions,
-        facts=facts(service.problem, conversation.record),
+        choices=service.settings.choices,
+        facts=facts(service.problem, record),
     )
 
 
 @router.get("/c/{token}/now")
-async def now(request: Request, token: str) -> Response:
+async def now(request: HttpRequest, token: str) -> Response:
     """Wherever the conversation is: a question, the plan, or why there is none."""
-    service, conversation = await _current(request, token)
-    shown = service.presenter.conversation(conversation)
-    common = {**_common(service, request, token), **shown}
-    if shown["stage"] == "favourable":
+    service, view = await _look(request, token)
+    if view.standing is not None and view.standing.stage == "favourable":
         return RedirectResponse(f"/c/{token}", 303)
-    if shown["stage"] == "question":
-        return page("question.html", service.texts, **common)
-    if shown["stage"] == "no_plan":
-        return page("no_plan.html", service.texts, **common)
+    return _page_of(service, request, token, view)
+
+
+def _page_of(
+    service: Service,
+    request: HttpRequest,
+    token: str,
+    view: View,
+    *,
+    status: int = 200,
+    said: str = "",
+) -> Response:
+    """The page of what a person sees: question, plan, no plan, or their place in the queue."""
+    seen = service.presenter.conversation(view)
+    common = {
+        **_common(service, request, token, view.shown),
+        **{name: getattr(seen, name) for name in type(seen).model_fields},
+        "standing": view.standing,
+    }
+    common["said"] = said or common["said"]
+    if view.standing is None:
+        response = page("waiting.html", service.texts, status, **common)
+        response.headers["Refresh"] = f"1; url=/c/{token}/now"
+        return response
+    if seen.stage == "question":
+        return page("question.html", service.texts, status, **common)
+    if seen.stage == "no_plan":
+        return page("no_plan.html", service.texts, status, **common)
+    if seen.result is None:
+        return RedirectResponse(f"/c/{token}", 303)
     return page(
         "plan.html",
         service.texts,
+        status,
         **common,
-        made=day(shown["result"]["made_at"]),
-        expires=day(conversation.expires_at),
-        model=conversation.model_fingerprint,
-        answered=conversation.questions,
-        can_resume=bool(shown["result"].get("more")),
-        picture=picture(service.texts, shown["result"]["plan"]["steps"], shown["bar"]),
+        made=day(view.conversation.updated_at),
+        expires=day(view.conversation.expires_at),
+        model=view.conversation.model_fingerprint,
+        answered=view.conversation.questions,
+        can_resume=seen.result.more,
+        picture=picture(service.texts, seen.result.plan.steps, seen.bar),
     )
 
 
 @router.get("/c/{token}/question/{number}")
-async def previous(request: Request, token: str, number: int) -> Response:
+async def previous(request: HttpRequest, token: str, number: int) -> Response:
     """An answered question, to look back at; nothing is lost by looking."""
-    service, conversation = await _current(request, token)
-    answers = await service.conversations.history(conversation)
+    service, view = await _look(request, token)
+    answers = await service.conversations.answers(view.conversation)
     if not 1 <= number <= len(answers):
         return RedirectResponse(f"/c/{token}/now", 303)
-    common = _common(service, request, token)
-    return page("previous.html", service.texts, **common, answer=answers[number - 1])
+    event = answers[number - 1]
+    question = Question.from_dict(event["shown"])
+    chosen = event["answer"]
+    return page(
+        "previous.html",
+        service.texts,
+        **_common(service, request, token, view.shown),
+        answer={
+            "question": number,
+            "choice": {"chosen": chosen.get("plan")}.get(chosen["kind"], chosen["kind"]),
+            "plans": service.presenter.question(question).plans,
+        },
+        question=question,
+    )
 
 
 @router.get("/c/{token}/data")
-async def data(request: Request, token: str) -> Response:
+async def data(request: HttpRequest, token: str) -> Response:
     """The person's data, to correct or bring up to date."""
-    service = service_of(request)
-    await service.link(request, token)
-    conversation = await service.conversations.open(token)
-    return data_page(request, token, conversation.record, [])
+    service, view = await _look(request, token)
+    position = await service.conversations.position(view.conversation)
+    [record] = service.problem.space.decode(position.start)
+    return _data_page(request, token, view.shown, record, [])
 
 
-def data_page(
-    request: Request, token: str, values: Mapping[str, Any], wrong: list[tuple[str, str]]
+def _data_page(
+    request: HttpRequest,
+    token: str,
+    shown: str,
+    values: Mapping[str, Any],
+    wrong: list[tuple[str, str]],
 ) -> Response:
     """The form with a person's data, and what is wrong with them."""
     service = service_of(request)
@@ -199,72 +327,197 @@ def data_page(
         "data.html",
         service.texts,
         status=422 if wrong else 200,
-        **_common(service, request, token),
+        **_common(service, request, token, shown),
         entries=fields,
-        wrong=[_summary(entry) for entry in fields if entry["error"]],
+        wrong=errors_of(fields),
     )
 
 
 @router.get("/c/{token}/receipt")
-async def receipt(request: Request, token: str) -> Response:
+async def receipt(request: HttpRequest, token: str) -> Response:
     """The plan as a page to print."""
-    service, conversation = await _current(request, token)
-    found = receipt_of(conversation)
-    if found is None:
+    service, view = await _look(request, token)
+    seen = service.presenter.conversation(view)
+    if view.standing is None or view.standing.result is None or seen.result is None:
         return RedirectResponse(f"/c/{token}/now", 303)
-    shown = service.presenter.conversation(conversation)
     steps = [
         {
-            "words": step["words"],
-            "before_points": points(step["score_before"], shown["bar"]),
-            "after_points": points(step["score_after"], shown["bar"]),
+            "words": step.words,
+            "before_points": points(step.score_before, seen.bar),
+            "after_points": points(step.score_after, seen.bar),
         }
-        for step in found["steps"]
+        for step in seen.result.plan.steps
     ]
     return page(
         "receipt.html",
         service.texts,
-        **_common(service, request, token),
-        result=shown["result"],
+        **_common(service, request, token, view.shown),
+        result=seen.result,
+        standing=view.standing,
         steps=steps,
-        facts=facts(service.problem, found["start"]),
-        made=day(shown["result"]["made_at"]),
-        expires=day(conversation.expires_at),
-        problem=conversation.problem_fingerprint,
-        model=conversation.model_fingerprint,
+        facts=facts(service.problem, view.standing.result.plan.start),
+        made=day(view.conversation.updated_at),
+        expires=day(view.conversation.expires_at),
+        problem=view.conversation.problem_fingerprint,
+        model=view.conversation.model_fingerprint,
     )
 
 
 @router.get("/c/{token}/receipt.json")
-async def receipt_json(request: Request, token: str) -> Response:
+async def receipt_json(request: HttpRequest, token: str) -> Response:
     """The plan as a file for ``pear verify``."""
-    _service, conversation = await _current(request, token)
-    found = receipt_of(conversation)
+    _service, view = await _look(request, token)
+    found = receipt_of(view)
     if found is None:
         return RedirectResponse(f"/c/{token}/now", 303)
     headers = {"Content-Disposition": 'attachment; filename="pear-plan.json"'}
     return JSONResponse(found, headers=headers)
 
 
+@router.get("/c/{token}/everything.json")
+async def everything(request: HttpRequest, token: str) -> Response:
+    """All that is stored about a person, as a file."""
+    service = service_of(request)
+    service.link(token)
+    conversation = await service.conversations.open(token)
+    headers = {"Content-Disposition": 'attachment; filename="pear-everything.json"'}
+    return JSONResponse(await service.conversations.everything(conversation), headers=headers)
+
+
 @router.get("/c/{token}/help")
-async def ask_a_person(request: Request, token: str) -> Response:
+async def ask_a_person(request: HttpRequest, token: str) -> Response:
     """How to ask for a human."""
     service = service_of(request)
-    await service.link(request, token)
+    service.link(token)
     conversation = await service.conversations.open(token)
     return page(
         "help.html",
         service.texts,
-        **_common(service, request, token),
+        **_common(service, request, token, ""),
         human_link=service.settings.human_link,
         number=conversation.id[:8],
     )
 
 
 @router.get("/c/{token}/delete")
-async def delete_page(request: Request, token: str) -> Response:
+async def delete_page(request: HttpRequest, token: str) -> Response:
     """Ask before everything is deleted."""
     service = service_of(request)
-    await service.link(request, token)
+    service.link(token)
     await service.conversations.open(token)
-    return page("delete.html", service.texts, **_common(service, request, token), done=False)
+    return page("delete.html", service.texts, **_common(service, request, token, ""), done=False)
+
+
+# What a person does
+
+
+async def _form(request: HttpRequest, token: str) -> tuple[dict[str, str], str]:
+    service = service_of(request)
+    service.link(token)
+    return await form_of(service, request, token)
+
+
+async def _say(
+    request: HttpRequest,
+    token: str,
+    what: Says,
+    form: Mapping[str, str],
+    shown: str,
+    said: str = "",
+) -> Response:
+    """Say one thing of what a form's page showed; of something else, show what stands now."""
+    service = service_of(request)
+    kind = request.scope["route"].name
+    key = form.get("key")
+    asked = Request(key, json.dumps([kind, dict(form)], sort_keys=True)) if key else None
+    service.metrics.happened(kind)
+    try:
+        view = await service.conversations.say(
+            token, what, shown=shown, request=asked, address=address_of(request), follow=False
+        )
+    except Stale as stale:
+        return _page_of(service, request, token, stale.view, status=409, said="conflict")
+    request.state.facts = {"conversation": view.conversation.id}
+    return RedirectResponse(f"/c/{token}/now" + (f"?said={said}" if said else ""), 303)
+
+
+@router.post("/c/{token}/answer")
+async def answer(request: HttpRequest, token: str) -> Response:
+    """Answer the question shown."""
+    form, shown = await _form(request, token)
+    choice: int | str = form.get("choice", "")
+    if choice not in ("same", "none"):
+        choice = _number(form, "choice")
+    return await _say(request, token, conversations.answer(choice), form, shown)
+
+
+@router.post("/c/{token}/undo")
+async def undo(request: HttpRequest, token: str) -> Response:
+    """Take back the last answer, or all from an earlier one on."""
+    form, shown = await _form(request, token)
+    kept = _number(form, "kept") if "kept" in form else None
+    return await _say(request, token, conversations.undo(kept), form, shown, "undone")
+
+
+@router.post("/c/{token}/limit")
+async def limit(request: HttpRequest, token: str) -> Response:
+    """ "I can't do this step"."""
+    form, shown = await _form(request, token)
+    try:
+        stated = json.loads(form.get("limit", ""))
+    except (ValueError, RecursionError):
+        stated = None
+    if not isinstance(stated, dict):
+        raise ServiceError(422, "The form does not say which limit to set.")
+    what = conversations.limit(stated, service_of(request).problem)
+    return await _say(request, token, what, form, shown, "limit")
+
+
+@router.post("/c/{token}/lift")
+async def lift(request: HttpRequest, token: str) -> Response:
+    """Take limits back."""
+    form, shown = await _form(request, token)
+    what = conversations.lift(form.get("id", "").split(","))
+    return await _say(request, token, what, form, shown, "lifted")
+
+
+@router.post("/c/{token}/accept")
+async def accept(request: HttpRequest, token: str) -> Response:
+    """Use the best plan so far."""
+    form, shown = await _form(request, token)
+    return await _say(request, token, conversations.accept, form, shown)
+
+
+@router.post("/c/{token}/resume")
+async def resume(request: HttpRequest, token: str) -> Response:
+    """Go on with questions."""
+    form, shown = await _form(request, token)
+    return await _say(request, token, conversations.resume, form, shown)
+
+
+@router.post("/c/{token}/done")
+async def done(request: HttpRequest, token: str) -> Response:
+    """ "I have done this step"."""
+    form, shown = await _form(request, token)
+    what = conversations.done(_number(form, "steps"))
+    return await _say(request, token, what, form, shown, "checked")
+
+
+@router.post("/c/{token}/data")
+async def change_data(request: HttpRequest, token: str) -> Response:
+    """ "My data changed": the plan is made again from there."""
+    form, shown = await _form(request, token)
+    service = service_of(request)
+    record, wrong = check_record(service.problem, from_form(service.problem, form))
+    if wrong:
+        return _data_page(request, token, shown, form, wrong)
+    return await _say(request, token, conversations.correct(record), form, shown, "updated")
+
+
+@router.post("/c/{token}/delete")
+async def delete(request: HttpRequest, token: str) -> Response:
+    """Delete everything in the conversation."""
+    await _form(request, token)
+    service = service_of(request)
+    await service.conversations.delete(await service.conversations.open(token))
+    return page("delete.html", service.texts, demo=service.settings.demo, done=True)

@@ -43,14 +43,19 @@ class NewConversation(Strict):
     days: int | None = Field(None, ge=1, le=366, examples=[30])
 
 
-class Answer(Strict):
-    """The answer to the open question: a plan's number from 0, "same" or "none"."""
+class Act(Strict):
+    """Something a person does about what they were shown: ``shown`` as they read it."""
 
-    question: int = Field(ge=1, le=1000, examples=[1])
+    shown: str = Field(max_length=60, examples=["0.3f2a9c1e5b7d4a60"])
+
+
+class Answer(Act):
+    """The answer to the question shown: a plan's number from 0, "same" or "none"."""
+
     choice: Literal["same", "none"] | Annotated[int, Field(ge=0, le=9)] = Field(examples=[0])
 
 
-class NewLimit(Strict):
+class NewLimit(Act):
     """Something this person cannot do."""
 
     kind: Literal["feature", "value", "beyond", "action"] = Field(examples=["feature"])
@@ -60,13 +65,19 @@ class NewLimit(Strict):
     action: Name | None = None
 
 
-class StepsDone(Strict):
+class Undo(Act):
+    """Take back the last answer, or all answers after so many."""
+
+    kept: int | None = Field(None, ge=0, le=1000, examples=[0])
+
+
+class StepsDone(Act):
     """How many of the plan's steps, from the first, are done."""
 
     steps: int = Field(ge=1, le=100, examples=[1])
 
 
-class ChangedRecord(Strict):
+class ChangedRecord(Act):
     """The person's data as they are now."""
 
     record: dict[Name, Value] = Field(examples=[RECORD], max_length=500)
@@ -97,7 +108,7 @@ class Step(BaseModel):
     feature: str
     before: Value
     after: Value
-    score_before: float
+    score_before: float = Field(description="In whole points of 100, as a share.")
     score_after: float
     reason: str = ""
     refusals: list[dict[str, Any]] = []
@@ -115,6 +126,7 @@ class PlanCard(BaseModel):
 class Question(BaseModel):
     """Which of these plans would you rather do?"""
 
+    id: str
     number: int
     plans: list[PlanCard]
 
@@ -131,6 +143,7 @@ class Result(BaseModel):
 
     plan: PlanCard
     confidence: float | None
+    more: bool = Field(description="Whether a further question could make us surer.")
     confidence_words: str
     certificate_words: str
     verdict: str
@@ -163,11 +176,13 @@ class Progress(BaseModel):
 
 
 class ConversationView(BaseModel):
-    """Where a conversation is."""
+    """Where a conversation is; ``waiting`` at a ``place`` while it is worked out."""
 
-    stage: Literal["question", "plan", "no_plan", "favourable"]
+    stage: Literal["question", "plan", "no_plan", "favourable", "waiting"]
     version: int
-    score: float
+    shown: str = Field(description="What every change must name.")
+    place: int = 0
+    score: float = Field(description="In whole points of 100, as a share.")
     bar: float
     expires_at: float
     problem_fingerprint: str

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from pear.elicitation.words import Catalogue
+from pear.errors import PearError
 from pear.problem import Problem
-from pear.service.catalogue import Catalogue, catalogue
+from pear.service.access import FormTokens, Key, Keys, RateLimit
 from pear.service.conversations import Conversations
 from pear.service.database import Database
+from pear.service.engine import make_engine, stated_problem
 from pear.service.errors import ServiceError, retry_later
-from pear.service.keys import Key, Keys
-from pear.service.metrics import Metrics
-from pear.service.present import Presenter
-from pear.service.searchers import OneThread, Processes, Searchers
-from pear.service.security import FormTokens, RateLimit
+from pear.service.operation import Metrics, note
 from pear.service.settings import Settings
-from pear.service.sources import make_engine, problem_of
 from pear.service.store import Store
+from pear.service.words import Presenter, catalogue
+from pear.service.workers import EngineMaker, Searchers
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Service:
         if self.settings.demo_key:
             await run_in_threadpool(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
+        await run_in_threadpool(self.store.serve, *self.conversations.serves)
         self.ready = True
 
     async def stop(self) -> None:
@@ -78,31 +80,40 @@ class Service:
             if found is not None:
                 self.pace(self.per_key, found.id)
                 return found
-        self.pace(self.per_stranger, stranger(request))
+        self.pace(self.per_stranger, address_of(request))
         raise ServiceError(
             401,
             "This needs a lender's key: send it as 'Authorization: Bearer …'.",
             {"WWW-Authenticate": 'Bearer realm="lender"'},
         )
 
-    async def link(self, request: Request, token: str) -> None:
+    def link(self, token: str) -> None:
         """Pace the requests of one link, and those of someone who tries links."""
         self.pace(self.per_link, token[:64])
 
 
-def stranger(request: Request) -> str:
-    """Whom a request without link or key is counted for."""
+def service_of(request: Request) -> Service:
+    """The running service."""
+    service: Service = request.app.state.service
+    return service
+
+
+def address_of(request: Request) -> str:
+    """The address a request comes from."""
     return request.client.host if request.client else "unknown"
 
 
-def make_service(
-    settings: Settings, make_searchers: Callable[[Settings], Searchers] | None = None
-) -> Service:
-    """All parts of a service, not started yet."""
-    problem = problem_of(settings)
+def make_service(settings: Settings, maker: EngineMaker | None = None) -> Service:
+    """All parts of a service, not started yet; ``maker`` makes the engine of each searcher."""
+    problem = stated_problem(settings.problem)
     database = Database(settings.database)
     store, keys = Store(database), Keys(database)
-    searchers = (make_searchers or searchers_of)(settings)
+    searchers = Searchers(
+        maker or partial(make_engine, settings),
+        settings.searchers,
+        seconds=settings.search_seconds,
+        most_waiting=settings.most_waiting,
+    )
     texts = catalogue(settings.language)
     return Service(
         settings=settings,
@@ -121,14 +132,43 @@ def make_service(
     )
 
 
-def searchers_of(settings: Settings) -> Searchers:
-    """Search processes as set, or one thread when there are to be none."""
-    maker: Any = partial(make_engine, settings)
-    if settings.searchers == 0:
-        return OneThread(maker, most_waiting=settings.waiting_per_searcher)
-    return Processes(
-        maker,
-        settings.searchers,
-        seconds=settings.search_seconds,
-        most_waiting=settings.waiting_per_searcher,
-    )
+# What the service does when nobody asks
+
+
+async def keep_up(service: Service) -> None:
+    """Forget what is old, and carry open conversations over to a new model, until cancelled."""
+    while True:
+        for work in (forget_old, recheck_open):
+            try:
+                await work(service)
+            except Exception as error:  # one bad round must not end all later ones
+                note("upkeep failed", level=logging.ERROR, exc_info=error)
+        await asyncio.sleep(service.settings.sweep_seconds)
+
+
+async def forget_old(service: Service) -> int:
+    """Delete conversations whose link ended longer ago than the retention time."""
+    before = time.time() - 86400 * service.settings.retention_days
+    gone = await run_in_threadpool(service.store.delete_old, before)
+    if gone:
+        note("forgotten", conversations=gone)
+    return gone
+
+
+async def recheck_open(service: Service) -> int:
+    """After a change of model or problem: work out every open conversation again."""
+    checked = 0
+    stale = await run_in_threadpool(service.store.under_other_model, *service.conversations.serves)
+    for number in stale:
+        conversation = await run_in_threadpool(service.store.by_id, number)
+        if conversation is None:
+            continue
+        try:
+            await service.conversations.look(conversation)
+            checked += 1
+        except (PearError, ServiceError) as error:
+            note("recheck failed", level=logging.WARNING, conversation=number, exc_info=error)
+        await asyncio.sleep(0.05)  # people who wait for a question come first
+    if checked:
+        note("rechecked", conversations=checked)
+    return checked

@@ -1,61 +1,107 @@
-"""What can be set about the service, and how does it reach every process of it?"""
+"""What can be set about the service, and how does it reach every process of it?
+
+Every setting can be given on the command line of ``pear serve`` (``--max-rows 50000``), in the
+environment (``PEAR_MAX_ROWS=50000``), in a ``.env`` style file named by ``PEAR_SETTINGS``, or as a
+file of its name in the folder ``PEAR_SECRETS`` names, in this order.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pear.errors import InvalidSetting
 
-ENVIRONMENT = "PEAR_SERVICE"
-"""The environment variable that carries the settings to the web processes, as JSON."""
+FILE, SECRETS = "PEAR_SETTINGS", "PEAR_SECRETS"
+"""Environment variables that name a file of settings, and a folder with a file for each."""
+
+PREFIX = "PEAR_"
+
+SCHEMES = ("https://", "http://", "mailto:", "tel:")
 
 
-@dataclass(frozen=True)
-class Settings:
+def _words(value: Any) -> Any:
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+"""Several names, separated by commas."""
+
+AtLeastOne = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
     """Everything an operator decides. Times are seconds unless the name says days.
-
-    ``problem`` and ``model`` are a problem file and a model file or endpoint, ``prior`` a file
-    of ``pear fit-prior``; with ``demo`` all may be empty and the loan book is opened.
-    ``searchers`` is the number of search processes per web process; 0 searches in a thread,
-    for tests.
 
     >>> Settings(demo=True).expiry_days
     30
     """
 
-    problem: str = ""
-    model: str = ""
-    prior: str = ""
-    demo: bool = False
-    database: str = "sqlite:///pear.db"
-    base_url: str = ""
-    language: str = "en"
-    searchers: int = 2
-    search_seconds: float = 20.0
-    waiting_per_searcher: int = 16
-    cached_sessions: int = 256
-    choices: int = 2
-    max_questions: int = 10
-    max_rows: int = 200_000
-    question_rows: int = 22_000
-    expiry_days: int = 30
-    retention_days: int = 90
-    sweep_seconds: float = 3600.0
-    max_body: int = 65_536
-    link_per_minute: int = 120
-    key_per_minute: int = 600
-    stranger_per_minute: int = 60
-    correct_data_link: str = ""
-    human_link: str = ""
-    decision_name: str = ""
-    log_level: str = "info"
-    secure_cookies: bool = False
-    demo_key: str = ""
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
+    )
 
-    def __post_init__(self) -> None:
+    problem: str = Field("", description="The problem file; may be left out with --demo.")
+    model: str = Field(
+        "", description="An .onnx or .skops file or an endpoint; else the problem's own."
+    )
+    prior: str = Field("", description="A file of 'pear fit-prior'; else the problem's own.")
+    demo: bool = Field(False, description="Open the built-in loan book with invented people.")
+    database: str = Field(
+        "sqlite:///pear.db", description="sqlite:///FILE or postgresql+psycopg://user@host/name."
+    )
+    base_url: str = Field("", description="The address in links, if not this one.")
+    language: str = Field("en", description="The language of the page.")
+    human_link: str = Field("", description="Where to ask for a person (https:, mailto:, tel:).")
+    correct_data_link: str = Field("", description="Where to correct data; else on the page.")
+
+    searchers: int = Field(
+        2, ge=0, description="Search processes per web process; 0 searches in a thread, for tests."
+    )
+    search_seconds: Seconds = Field(20.0, description="The longest a search may take.")
+    most_waiting: AtLeastOne = Field(
+        200, description="Searches that may wait in one web process before people are sent away."
+    )
+    patience_seconds: Seconds = Field(
+        8.0, description="How long a request waits for its search before it is told its place."
+    )
+    cached_sessions: AtLeastOne = Field(
+        256, description="Conversations that each search process remembers."
+    )
+    choices: int = Field(2, ge=2, le=4, description="Plans per question: 2, 3 or 4.")
+    max_questions: AtLeastOne = Field(10, description="Most questions to one person.")
+    max_rows: int = Field(
+        200_000, ge=1000, description="Rows asked of the model for a plan and its proof."
+    )
+    question_rows: int = Field(
+        22_000, ge=1000, description="Rows asked of the model for a question."
+    )
+
+    expiry_days: AtLeastOne = Field(30, description="Days until a link ends.")
+    retention_days: AtLeastOne = Field(90, description="Days until an ended link is deleted.")
+    sweep_seconds: Seconds = Field(3600.0, description="How often old conversations are deleted.")
+
+    max_body: int = Field(65_536, ge=1024, description="Bytes of the largest request.")
+    link_per_minute: AtLeastOne = Field(120, description="Requests of one link in a minute.")
+    key_per_minute: AtLeastOne = Field(600, description="Requests of one key in a minute.")
+    stranger_per_minute: AtLeastOne = Field(
+        60, description="Requests of one address without link or key in a minute."
+    )
+    secure_cookies: bool = Field(False, description="Send cookies over HTTPS only.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What is written to the log."
+    )
+    demo_key: str = Field("", description="A lender's key of the demonstration.")
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InvalidSetting(_in_words(error)) from None
         if not self.demo and not self.problem:
             raise InvalidSetting(
                 "'problem' is missing; name a problem file, or use --demo for the loan book"
@@ -65,56 +111,48 @@ class Settings:
                 f"'model' is missing for the problem {self.problem!r}; name an .onnx or .skops "
                 "file, or the address of a scoring endpoint, with --model"
             )
-        lowest = {"searchers": 0, "waiting_per_searcher": 1, "choices": 2, "max_questions": 1}
-        lowest |= {
-            "expiry_days": 1,
-            "retention_days": 1,
-            "max_body": 1024,
-            "max_rows": 1000,
-            "question_rows": 1000,
-        }
-        lowest |= {"link_per_minute": 1, "key_per_minute": 1, "stranger_per_minute": 1}
-        for name, least in lowest.items():
-            if getattr(self, name) < least:
-                raise InvalidSetting(
-                    f"'{name}' must be at least {least} (got {getattr(self, name)!r})"
-                )
-        if self.choices > 4:
-            raise InvalidSetting(f"'choices' must be 2, 3 or 4 (got {self.choices!r})")
-        if not self.search_seconds > 0:
-            raise InvalidSetting(
-                f"'search_seconds' must be a positive number (got {self.search_seconds!r})"
-            )
         for name in ("correct_data_link", "human_link", "base_url"):
             address = getattr(self, name)
-            if address and not address.startswith(("https://", "http://", "mailto:", "tel:")):
+            if address and not address.startswith(SCHEMES):
                 raise InvalidSetting(
                     f"'{name}' must start with https://, http://, mailto: or tel: (got {address!r})"
                 )
 
-    def to_json(self) -> str:
-        """The settings as text for :data:`ENVIRONMENT`."""
-        return json.dumps(asdict(self))
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    def to_environment(self) -> dict[str, str]:
+        """The settings as environment variables, for the web processes."""
+        return {
+            PREFIX + name.upper(): _text(value)
+            for name, value in self.model_dump(exclude_defaults=True).items()
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """The settings stored by :meth:`to_json`; a name that is no setting is refused."""
-        data: dict[str, Any] = json.loads(text)
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise InvalidSetting(
-                f"there is no setting {unknown[0]!r}; the settings are {', '.join(sorted(known))}"
-            )
-        return cls(**data)
+    def read(cls, **given: Any) -> Settings:
+        """The settings of the command line, the environment, and the files these name."""
+        file, folder = os.environ.get(FILE), os.environ.get(SECRETS)
+        if file and not os.path.isfile(file):
+            raise InvalidSetting(f"{FILE} names the file {file!r}, which is not there")
+        if folder and not os.path.isdir(folder):
+            raise InvalidSetting(f"{SECRETS} names the folder {folder!r}, which is not there")
+        return cls(_env_file=file, _secrets_dir=folder, **given)
 
-    @classmethod
-    def from_environment(cls) -> Settings:
-        """The settings the command line put into the environment."""
-        text = os.environ.get(ENVIRONMENT)
-        if not text:
-            raise InvalidSetting(
-                f"the environment variable {ENVIRONMENT} is not set; "
-                "start the service with 'pear serve'"
-            )
-        return cls.from_json(text)
+
+def _text(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _in_words(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else "a setting"
+    return f"'{name}' cannot be set so: {first['msg'].lower()} (got {first['input']!r})"

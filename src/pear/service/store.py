@@ -1,15 +1,16 @@
 """What has been said in each conversation, safely on disk?
 
-A change is one transaction: the event, the new state of the conversation and the record of
-the request that made it. It happens at one version of the conversation; when someone else
-was faster it changes nothing and raises :class:`Conflict`.
+What a person says is one transaction: the event, what stands of everything said, and the record of
+the request that made it. It happens at one version of the conversation; when someone else was
+faster it changes nothing and raises :class:`Conflict`. What follows from it (a question, a plan) is
+kept beside it when it has been worked out.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,13 +18,13 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pear.errors import PearError
+from pear.service.access import hashed
 from pear.service.database import Database
-from pear.service.security import hashed
-from pear.service.tables import conversations, events, replies
+from pear.service.tables import conversations, events, plans, replies, served
 
 
 class Conflict(PearError):
-    """The conversation moved on before this change could be stored; nothing was changed."""
+    """The conversation moved on before this could be stored; nothing was changed."""
 
 
 class ReplayMismatch(PearError):
@@ -34,8 +35,9 @@ class ReplayMismatch(PearError):
 class Conversation:
     """One row: what is known of a conversation at its ``version``.
 
-    ``view`` is what the person sees (a question, a plan, or why there is none), derived
-    from ``session``; None when it has to be worked out.
+    ``record`` is the one the decision was made with, ``said`` the stored form of everything that
+    stands since. ``standing`` is the stored form of what the person sees, worked out for
+    ``standing_version``; ``news`` is what happened after it, ``notices`` what they are told.
     """
 
     id: str
@@ -44,28 +46,35 @@ class Conversation:
     expires_at: float
     stage: str
     version: int
-    language: str
     problem_fingerprint: str
     model_fingerprint: str
     seed: int
     record: Mapping[str, Any]
     groups: Mapping[str, str]
-    limits: Sequence[Mapping[str, Any]]
-    questions: int
+    said: Sequence[Mapping[str, Any]] = ()
+    questions: int = 0
+    news: Mapping[str, Any] = field(default_factory=dict)
+    notices: Sequence[Mapping[str, Any]] = ()
     reference: str | None = None
     key_id: str | None = None
-    session: Mapping[str, Any] | None = None
-    view: Mapping[str, Any] | None = None
+    request_hash: str | None = None
+    standing: Mapping[str, Any] | None = None
+    standing_version: int | None = None
     outcome: Mapping[str, Any] | None = None
 
     @property
     def expired(self) -> bool:
         return time.time() >= self.expires_at
 
+    @property
+    def worked_out(self) -> bool:
+        """Whether what the person sees follows from everything said."""
+        return self.standing is not None and self.standing_version == self.version
+
 
 @dataclass(frozen=True)
 class Event:
-    """One thing a person did, in order."""
+    """One thing that happened, in order."""
 
     number: int
     kind: str
@@ -75,7 +84,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that may come twice: its idempotency key and a hash of what it asks."""
+    """A request that may come twice: its idempotency key and what it asks."""
 
     key: str
     content: str
@@ -89,21 +98,14 @@ class Request:
         return hashed(self.content)
 
 
-@dataclass(frozen=True)
-class Change:
-    """An event and the columns it changes."""
-
-    kind: str
-    content: Mapping[str, Any] = field(default_factory=dict)
-    columns: Mapping[str, Any] = field(default_factory=dict)
-
-
 COLUMNS = [conversations.c[column.name] for column in fields(Conversation)]
-SUMMARY = [c for c in COLUMNS if c.name not in ("session", "view", "record", "limits")]
+SUMMARY = [c for c in COLUMNS if c.name not in ("record", "said", "news", "notices", "standing")]
+AT_ONCE = 500
+"""Rows read at a time where all are read."""
 
 
 class Store:
-    """Conversations and their events in a database."""
+    """Conversations and what happened in them, in a database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -111,18 +113,13 @@ class Store:
     def create(self, token: str, columns: Mapping[str, Any]) -> Conversation:
         """A new conversation reached by a token, of which only the hash is kept."""
         now = time.time()
-        row = {
-            "id": uuid.uuid4().hex,
-            "created_at": now,
-            "updated_at": now,
-            "version": 0,
-            "limits": [],
-            "questions": 0,
-            **columns,
-        }
+        given = {"id": uuid.uuid4().hex, "created_at": now, "updated_at": now, "version": 0}
+        conversation = Conversation(**{**given, **columns})
+        row = {**vars(conversation), "notices": list(conversation.notices)}
         with self.database.writing() as connection:
+            row["said"] = list(conversation.said)
             connection.execute(insert(conversations).values(token_hash=hashed(token), **row))
-        return Conversation(**row)
+        return conversation
 
     def by_token(self, token: str) -> Conversation | None:
         """The conversation a link leads to, expired or not."""
@@ -137,7 +134,7 @@ class Store:
             return _conversation(connection.execute(query).first())
 
     def history(self, conversation_id: str) -> list[Event]:
-        """Everything the person did, in order."""
+        """Everything that happened, in order."""
         query = (
             select(events.c.number, events.c.kind, events.c.content, events.c.at)
             .where(events.c.conversation_id == conversation_id)
@@ -145,6 +142,16 @@ class Store:
         )
         with self.database.reading() as connection:
             return [Event(*row) for row in connection.execute(query)]
+
+    def plans(self, conversation_id: str) -> list[dict[str, Any]]:
+        """Every plan given, in order, with the version and time it was given at."""
+        query = (
+            select(plans.c.version, plans.c.at, plans.c.plan)
+            .where(plans.c.conversation_id == conversation_id)
+            .order_by(plans.c.version)
+        )
+        with self.database.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
 
     def replayed(self, conversation_id: str, request: Request) -> bool:
         """Whether this very request was done before; a changed one under its key is refused."""
@@ -155,25 +162,29 @@ class Store:
         with self.database.reading() as connection:
             known = connection.execute(query).scalar()
         if known is not None and known != request.request_hash:
-            raise ReplayMismatch(
-                "this Idempotency-Key was used for another request; send a new key with it"
-            )
+            raise ReplayMismatch(REPLAY_MISMATCH)
         return known is not None
 
     def change(
-        self, conversation: Conversation, change: Change, request: Request | None = None
-    ) -> None:
-        """Store one event and what follows from it, if the conversation is still as read."""
+        self,
+        conversation: Conversation,
+        event: Mapping[str, Any],
+        columns: Mapping[str, Any],
+        request: Request | None = None,
+    ) -> Conversation:
+        """Store one event and what stands after it, if the conversation is still as read."""
+        moved = {"version": conversation.version + 1, "updated_at": time.time(), **columns}
+        content = dict(event)
         try:
             with self.database.writing() as connection:
-                self._move_on(connection, conversation, change)
+                _update(connection, conversation, moved)
                 connection.execute(
                     insert(events).values(
                         conversation_id=conversation.id,
-                        number=conversation.version + 1,
-                        kind=change.kind,
-                        content=change.content,
-                        at=time.time(),
+                        number=moved["version"],
+                        kind=content.pop("kind"),
+                        content=content,
+                        at=moved["updated_at"],
                     )
                 )
                 if request is not None:
@@ -182,37 +193,34 @@ class Store:
                             conversation_id=conversation.id,
                             key_hash=request.key_hash,
                             request_hash=request.request_hash,
-                            version=conversation.version + 1,
-                            at=time.time(),
+                            version=moved["version"],
+                            at=moved["updated_at"],
                         )
                     )
         except IntegrityError as error:
-            raise Conflict(_CONFLICT) from error
+            raise Conflict(CONFLICT) from error
+        return Conversation(**{**vars(conversation), **moved})
 
-    def _move_on(self, connection: Connection, conversation: Conversation, change: Change) -> None:
-        moved = connection.execute(
-            update(conversations)
-            .where(
-                (conversations.c.id == conversation.id)
-                & (conversations.c.version == conversation.version)
-            )
-            .values(version=conversation.version + 1, updated_at=time.time(), **change.columns)
-        )
-        if moved.rowcount != 1:
-            raise Conflict(_CONFLICT)
-
-    def keep_view(self, conversation: Conversation, columns: Mapping[str, Any]) -> bool:
-        """Keep what was worked out for this version; not a change, and no event."""
+    def keep(
+        self,
+        conversation: Conversation,
+        columns: Mapping[str, Any],
+        plan: Mapping[str, Any] | None,
+    ) -> Conversation:
+        """Keep what was worked out for this version, and the plan given, if there is one."""
+        kept = {"standing_version": conversation.version, **columns}
         with self.database.writing() as connection:
-            kept = connection.execute(
-                update(conversations)
-                .where(
-                    (conversations.c.id == conversation.id)
-                    & (conversations.c.version == conversation.version)
-                )
-                .values(**columns)
-            )
-        return kept.rowcount == 1
+            _update(connection, conversation, kept)
+            if plan is not None:
+                number = (conversation.id, conversation.version)
+                same = (plans.c.conversation_id == number[0]) & (plans.c.version == number[1])
+                if connection.execute(select(plans.c.version).where(same)).first() is None:
+                    connection.execute(
+                        insert(plans).values(
+                            conversation_id=number[0], version=number[1], plan=plan, at=time.time()
+                        )
+                    )
+        return Conversation(**{**vars(conversation), **kept})
 
     def delete(self, conversation_id: str) -> bool:
         """Forget a conversation and everything in it."""
@@ -241,11 +249,34 @@ class Store:
             rows = connection.execute(query.limit(limit).offset(offset)).mappings()
             return [dict(row) for row in rows], int(connection.execute(total).scalar_one())
 
-    def stages(self) -> dict[str, int]:
-        """How many conversations are in each stage."""
-        query = select(conversations.c.stage, func.count()).group_by(conversations.c.stage)
+    def all_summaries(self) -> Iterator[dict[str, Any]]:
+        """Every conversation's line, newest first, a few hundred in memory at a time."""
+        query = select(*SUMMARY).order_by(conversations.c.created_at.desc())
         with self.database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+            rows = connection.execution_options(yield_per=AT_ONCE).execute(query).mappings()
+            for row in rows:
+                yield dict(row)
+
+    def serve(self, problem: str, model: str) -> None:
+        """Note that services with this problem and model were started now."""
+        now = time.time()
+        same = (served.c.problem_fingerprint == problem) & (served.c.model_fingerprint == model)
+        with self.database.writing() as connection:
+            connection.execute(delete(served).where(same))
+            connection.execute(
+                insert(served).values(
+                    problem_fingerprint=problem, model_fingerprint=model, since=now
+                )
+            )
+
+    def latest_served(self) -> tuple[str, str] | None:
+        """The problem and the model that services were last started with."""
+        query = select(served.c.problem_fingerprint, served.c.model_fingerprint).order_by(
+            served.c.since.desc()
+        )
+        with self.database.reading() as connection:
+            row = connection.execute(query.limit(1)).first()
+        return None if row is None else (row[0], row[1])
 
     def under_other_model(self, problem: str, model: str, limit: int = 1000) -> list[str]:
         """Open conversations last worked out for another problem or model."""
@@ -264,10 +295,25 @@ class Store:
             return list(connection.execute(query).scalars())
 
 
-_CONFLICT = (
+def _update(connection: Connection, conversation: Conversation, columns: Mapping[str, Any]) -> None:
+    """Write some columns of a conversation that is still as read."""
+    moved = connection.execute(
+        update(conversations)
+        .where(
+            (conversations.c.id == conversation.id)
+            & (conversations.c.version == conversation.version)
+        )
+        .values(**columns)
+    )
+    if moved.rowcount != 1:
+        raise Conflict(CONFLICT)
+
+
+CONFLICT = (
     "someone answered in this conversation a moment ago, perhaps you in another window; "
     "nothing was changed: read the conversation again"
 )
+REPLAY_MISMATCH = "this Idempotency-Key was used for another request; send a new key with it"
 
 
 def _conversation(row: Row[Any] | None) -> Conversation | None:

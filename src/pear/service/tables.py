@@ -26,6 +26,7 @@ conversations = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),
+    Column("request_hash", String(64)),
     Column("reference", String(200)),
     Column("key_id", String(32)),
     Column("created_at", Float, nullable=False),
@@ -33,20 +34,23 @@ conversations = Table(
     Column("expires_at", Float, nullable=False),
     Column("stage", String(20), nullable=False),
     Column("version", Integer, nullable=False),
-    Column("language", String(12), nullable=False),
     Column("problem_fingerprint", String(64), nullable=False),
     Column("model_fingerprint", String(64), nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("record", JSON, nullable=False),
     Column("groups", JSON, nullable=False),
-    Column("limits", JSON, nullable=False),
+    Column("said", JSON, nullable=False),
     Column("questions", Integer, nullable=False),
-    Column("session", JSON),
-    Column("view", JSON),
+    Column("news", JSON, nullable=False),
+    Column("notices", JSON, nullable=False),
+    Column("standing", JSON),
+    Column("standing_version", Integer),
     Column("outcome", JSON),
     Index("conversations_by_time", "created_at"),
     Index("conversations_by_expiry", "expires_at"),
 )
+"""``record`` is the one the decision was made with; it is never written again. ``said`` is what
+stands of everything said, ``standing`` what the person sees of ``standing_version``."""
 
 events = Table(
     "events",
@@ -63,6 +67,23 @@ events = Table(
     Column("at", Float, nullable=False),
     PrimaryKeyConstraint("conversation_id", "number"),
 )
+"""Everything that happened, in order; nothing is ever changed or taken out."""
+
+plans = Table(
+    "plans",
+    metadata,
+    Column(
+        "conversation_id",
+        String(32),
+        ForeignKey("conversations.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("version", Integer, nullable=False),
+    Column("plan", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("conversation_id", "version"),
+)
+"""Every plan given, with the version of the conversation it was given at."""
 
 replies = Table(
     "replies",
@@ -80,12 +101,23 @@ replies = Table(
     PrimaryKeyConstraint("conversation_id", "key_hash"),
 )
 
+served = Table(
+    "served",
+    metadata,
+    Column("problem_fingerprint", String(64), nullable=False),
+    Column("model_fingerprint", String(64), nullable=False),
+    Column("since", Float, nullable=False),
+    PrimaryKeyConstraint("problem_fingerprint", "model_fingerprint"),
+)
+"""Which problem and model services were last started with; the latest serves everyone."""
+
 keys = Table(
     "keys",
     metadata,
     Column("id", String(32), primary_key=True),
     Column("name", String(200), nullable=False),
     Column("key_hash", String(64), nullable=False, unique=True),
+    Column("request_hash", String(64)),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
 )

@@ -7,56 +7,23 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import inspect, select
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import select
 
+from pear.elicitation.says import FORMAT
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.errors import InvalidSetting
-from pear.problem import Problem
+from pear.problem import NO_LIMITS, Problem
 from pear.service.database import Database
-from pear.service.limits import as_limits
 from pear.service.tables import conversations
 
 TALKED = ("question", "plan", "no_plan")
 """Stages of those who had something to say."""
 
-NEEDED = ("id", "reference", "stage", "record", "session", "limits", "problem_fingerprint")
-
-
-def existing_database(address: str) -> Database:
-    """The database of a service at an address; where there is none, none is made."""
-    try:
-        url = make_url(address)
-    except ArgumentError:
-        return Database(address)
-    file = url.database if url.get_backend_name() == "sqlite" else None
-    if file and not Path(file).is_file():
-        raise InvalidSetting(
-            f"there is no database '{file}'; give the one of the service with --database"
-        )
-    database = Database(address)
-    try:
-        with database.reading() as connection:
-            served = inspect(connection).has_table(conversations.name)
-    except (SQLAlchemyError, sqlite3.Error) as error:
-        database.close()
-        raise InvalidSetting(
-            f"the database '{file or url}' cannot be read ({getattr(error, 'orig', error)}); give "
-            "the one of the service with --database"
-        ) from None
-    if not served:
-        database.close()
-        raise InvalidSetting(
-            f"'{file or url}' is no database of 'pear serve': it has no conversations; give the "
-            "one of the service with --database"
-        )
-    return database
+NEEDED = ("id", "reference", "stage", "record", "said", "problem_fingerprint")
 
 
 def stored_answers(database: Database, problem: Problem) -> Iterator[str]:
@@ -77,17 +44,18 @@ def stored_answers(database: Database, problem: Problem) -> Iterator[str]:
     )
     with database.reading() as connection:
         for row in connection.execution_options(yield_per=500).execute(query).mappings():
-            yield json.dumps(_line(dict(row), problem), ensure_ascii=False)
+            yield json.dumps(_line(dict(row)), ensure_ascii=False)
 
 
-def _line(row: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    events = list((row["session"] or {}).get("answers", ()))
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    events = list(row["said"])
     if row["stage"] == "plan":
-        events.append({"kind": "accept"})
+        events.append({"kind": "accept", "moves": []})
     return {
+        "format": FORMAT,
         "id": row["reference"] or row["id"],
         "person": row["record"],
-        "limits": as_limits(problem, problem.state(row["record"]), row["limits"] or ()).to_dict(),
+        "limits": NO_LIMITS.to_dict(),
         "events": events,
         "settings": {"response": SessionSettings().response.to_dict()},
         "problem_fingerprint": row["problem_fingerprint"],
