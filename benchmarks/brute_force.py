@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.decision.network import Network
 from pear.decision.tree import DecisionTree
 from pear.planning.exact import ExactPlanner
@@ -250,12 +251,12 @@ def _model(rng: np.random.Generator, problem: Problem, start: np.ndarray) -> Bla
     if kind == "sums":
         mixing = np.nan_to_num(rng.normal(size=(width, 1)) / (np.abs(here.T) + 1.0))
         layers: Any = ((mixing, -(here @ mixing)[0] - 0.5),)
-        model: Any = Network(space, layers)
+        model: Any = Network(unit_inputs(space), layers)
     elif kind == "network":
         first = rng.normal(size=(width, 6)) / (np.abs(here.T) + 1.0)
         second, offset = rng.normal(size=(6, 1)), rng.normal(size=6)
         at_start = np.maximum(here @ first + offset, 0.0) @ second
-        model = Network(space, ((first, offset), (second, -at_start[0] - 0.3)))
+        model = Network(unit_inputs(space), ((first, offset), (second, -at_start[0] - 0.3)))
     else:
         model = _tree(rng, space, here[0], share)
     return BlackBox(model, space, problem.goal, fingerprint=kind)
@@ -285,7 +286,12 @@ def _tree(rng: np.random.Generator, space: FeatureSpace, here: np.ndarray, share
     score = np.where(rng.random(total) < share, 0.9, 0.1)
     left = np.where(node < inner, 2 * node + 1, 0)
     tree = DecisionTree(
-        space, left, np.where(node < inner, 2 * node + 2, 0), column, threshold, score
+        unit_inputs(space),
+        left,
+        np.where(node < inner, 2 * node + 2, 0),
+        column,
+        threshold,
+        score,
     )
     place = 0
     while left[place]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.decision.network import Network
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
@@ -106,7 +107,7 @@ def random_network(problem: Problem, people: Any, rng: np.random.Generator) -> B
     logits = (hidden @ layers[-1][0])[:, 0]
     sharp = 4.0 / logits.std()
     layers[-1] = (layers[-1][0] * sharp, np.array([-sharp * np.quantile(logits, 0.7)]))
-    return BlackBox(Network(problem.space, tuple(layers)), problem.space, problem.goal)
+    return BlackBox(Network(unit_inputs(problem.space), tuple(layers)), problem.space, problem.goal)
 
 
 def measure(n_features: int, n_people: int, seed: int) -> dict[str, float]:

@@ -19,6 +19,8 @@
     ├── FingerprintMismatch     two things that belong together do not
     ├── ConversationError       an answer that does not fit the question asked
     └── WorkerFailed            a worker process kept dying
+
+Warnings that come through Python's own channel: ModelWarning, a doubt about a model.
 """
 
 from __future__ import annotations
@@ -95,3 +97,7 @@ class ConversationError(PearError):
 
 class WorkerFailed(PearError):
     """A worker process kept dying on the same task."""
+
+
+class ModelWarning(UserWarning):
+    """Something about a model that somebody should look at before they trust it."""

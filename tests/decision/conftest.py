@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from pear.decision.blackbox import probe_states
+from pear.decision.inputs import unit_inputs
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 
 SPACE = FeatureSpace(
@@ -27,9 +28,15 @@ SPACE = FeatureSpace(
 )
 
 
-def make_problem(goal: Goal | None = None, space: FeatureSpace = SPACE) -> Problem:
-    actions = ActionSpace(space, (Action("earn", "income", "add", (100,)),))
-    return Problem(space, actions, CostGraph(space), goal or Goal())
+UNIT = unit_inputs(SPACE).columns
+"""Numbers on [0, 1] and one-hot categories, declared."""
+
+
+def make_problem(
+    goal: Goal | None = None, space: FeatureSpace = SPACE, action: Action | None = None, **settings
+) -> Problem:
+    actions = ActionSpace(space, (action or Action("earn", "income", "add", (100,)),))
+    return Problem(space, actions, CostGraph(space), goal or Goal(), **settings)
 
 
 @pytest.fixture

@@ -30,8 +30,9 @@ def test_records_go_out_in_words_and_scores_come_back(serve, problem, states):
     headers, body = server.asked[-1]
     assert body["records"] == SPACE.decode(states)[192:]
     assert headers["Authorization"] == "Bearer x"
-    # 256 probes for the fingerprint and 200 people, in batches of 64.
-    assert [len(b["records"]) for _, b in server.asked] == [64] * 4 + [64, 64, 64, 8]
+    # Probes for the fingerprint and the first look, then 200 people, in batches of 64.
+    sizes = [len(b["records"]) for _, b in server.asked]
+    assert sizes == [64] * 4 + [64, 64, 1, 1] + [64, 64, 64, 8]
     assert model.rows == 200
 
 

@@ -1,6 +1,7 @@
 """The fast encoding is the pipeline's own to the last digit, or it is not used."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from sklearn.preprocessing import (
 
 from pear.decision import from_sklearn
 from pear.decision.blackbox import probe_states
+from pear.problem import Action, Feature, FeatureSpace
 
-from .conftest import SPACE
+from .conftest import SPACE, make_problem
 
 NUMBERS, TEXTS = ["income", "cards", "owner"], ["job", "city"]
 LISTS = [list(SPACE[name].categories) for name in TEXTS]
@@ -44,7 +46,7 @@ def fitted(parts, states, labels, **settings):
         (OneHotEncoder(), MaxAbsScaler()),
         (OneHotEncoder(), "passthrough"),
         (OneHotEncoder(drop="first", sparse_output=False), MinMaxScaler()),
-        (OneHotEncoder(drop="if_binary"), MinMaxScaler()),
+        (OneHotEncoder(drop="if_binary"), MinMaxScaler(clip=True)),
         (OrdinalEncoder(categories=LISTS), MinMaxScaler()),
     ],
     ids=str,
@@ -60,6 +62,48 @@ def test_it_is_used_and_exact(encoder, scaler, states, labels, problem):
     assert np.array_equal(pickle.loads(pickle.dumps(box)).score(people), box.score(people))
 
 
+def boosted():
+    xgboost = pytest.importorskip("xgboost")
+    return xgboost.XGBClassifier(n_estimators=9)
+
+
+@pytest.mark.parametrize("final", [LogisticRegression, boosted])
+def test_a_sparse_matrix_stays_one(final, states, labels):
+    """Gradient boosting takes what is not stored in a sparse matrix as missing."""
+    names = [f"{letter}{number}" for letter in "abcdef" for number in range(9)]
+    space = FeatureSpace(
+        (SPACE["income"], Feature("shop", "categorical", categories=tuple(names)), SPACE["owner"])
+    )
+    people = np.column_stack([states[:, 0], np.arange(len(states)) % len(names), states[:, 2]])
+    parts = [("t", OneHotEncoder(), ["shop"]), ("n", MaxAbsScaler(), ["income", "owner"])]
+    model = make_pipeline(ColumnTransformer(parts), final()).fit(space.frame(people), labels)
+    assert model[0].sparse_output_
+    box = from_sklearn(model, make_problem(space=space))
+    assert box.function._fast is not None
+    assert np.array_equal(box.score(people), model.predict_proba(space.frame(people))[:, 1])
+
+
+def test_a_missing_category_is_what_the_encoder_makes_of_it(states, labels):
+    space = FeatureSpace(
+        (
+            replace(SPACE["job"], missing_counts_as="none"),
+            replace(SPACE["city"], missing_counts_as="Rome"),
+        )
+    )
+    people = states[:, 3:].copy()
+    people[::7, 0] = people[::5, 1] = np.nan
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    frame = space.frame(people)
+    known = frame.assign(city=frame["city"].fillna("Rome"))
+    parts = [("t", encoder, ["job", "city"])]
+    model = make_pipeline(ColumnTransformer(parts), LogisticRegression()).fit(known, labels)
+    box = from_sklearn(
+        model, make_problem(space=space, action=Action("work", "job", "set", ("full",)))
+    )
+    assert box.function._fast is not None
+    assert np.array_equal(box.score(people), model.predict_proba(frame)[:, 1])
+
+
 def test_columns_by_number_a_boolean_encoded_and_one_left_out(states, labels, problem):
     parts = [("t", OneHotEncoder(), [2, 4]), ("n", StandardScaler(), [0]), ("x", "drop", [1])]
     model = fitted(parts, states, labels)
@@ -72,7 +116,6 @@ def test_columns_by_number_a_boolean_encoded_and_one_left_out(states, labels, pr
 @pytest.mark.parametrize(
     "part",
     [
-        ("n", MinMaxScaler(clip=True), NUMBERS),
         (
             "n",
             KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf"),

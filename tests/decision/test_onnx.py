@@ -12,8 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from pear.decision import export_onnx, from_onnx
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
 from pear.problem import Feature, FeatureSpace, Goal
+from pear.problem.inputs import Interface
 
-from .conftest import SPACE, make_pipeline_for, make_problem
+from .conftest import SPACE, UNIT, make_pipeline_for, make_problem
 
 pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -95,32 +96,31 @@ def test_a_single_tensor_of_numbers(states):
 @pytest.mark.parametrize("type_name", ["FLOAT", "DOUBLE"])
 def test_a_single_tensor_of_the_one_hot_encoding_with_logits(problem, states, type_name):
     content = linear(SPACE.one_hot_width, type_name=type_name)
-    model = from_onnx(content, problem, output="logits", name="sum")
+    model = from_onnx(content, problem, output="logits", name="sum", inputs=UNIT)
     expected = 1 / (1 + np.exp(-2 * SPACE.one_hot(states).sum(axis=1)))
     assert model.score(states) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_tensor_of_unknown_width_gets_the_one_hot_encoding(problem, states):
+def test_a_tensor_of_unknown_width_gets_what_is_declared(states):
     content = linear(SPACE.one_hot_width, shape=[None, None])
-    model = from_onnx(content, problem, output="logits")
+    stated = make_problem(interface=Interface(UNIT, "logits"))
+    model = from_onnx(content, stated)
     assert ((model.score(states) > 0.5) & (model.score(states) < 1)).any()
 
 
 def test_logits_taken_for_probabilities_are_refused(problem):
-    with pytest.raises(ModelOutput, match=r"'sum' returned .* scores must be numbers in"):
-        from_onnx(linear(SPACE.one_hot_width), problem, name="sum")
+    with pytest.raises(ModelOutput, match=r"'sum' returned .*; if they are logits, say output"):
+        from_onnx(linear(SPACE.one_hot_width), problem, name="sum", inputs=UNIT)
 
 
-def test_a_tensor_of_another_width_is_refused(problem):
-    with pytest.raises(
-        ModelError, match=r"takes a tensor of 4 columns; the problem has 5 features"
-    ):
-        from_onnx(linear(4), problem)
-
-
-def test_a_tensor_of_numbers_for_a_problem_with_categories_is_refused(problem):
-    with pytest.raises(ModelError, match="takes an array of 5 numbers, but job, city"):
-        from_onnx(linear(5), problem)
+@pytest.mark.parametrize("width", [4, 5, SPACE.one_hot_width, None])
+def test_the_columns_of_a_tensor_are_declared_never_guessed(width, problem):
+    content = linear(width or 5, shape=[None, width])
+    with pytest.raises(ModelError, match=r"without names, and nothing says .*\[model.inputs\]"):
+        from_onnx(content, problem)
+    if width == 4:
+        with pytest.raises(ModelError, match="a tensor of 4 columns, and what is declared makes 8"):
+            from_onnx(content, problem, inputs=UNIT)
 
 
 def test_an_input_type_we_cannot_give_is_refused(problem):
@@ -190,8 +190,9 @@ def test_a_number_wanted_as_text_is_given_as_text(problem, states):
 
 
 def test_a_model_with_labels_only_is_refused(problem):
+    content = linear(SPACE.one_hot_width, type_name="INT64", outputs="label")
     with pytest.raises(ModelError, match="no output of scores"):
-        from_onnx(linear(SPACE.one_hot_width, type_name="INT64", outputs="label"), problem)
+        from_onnx(content, problem, inputs=UNIT)
 
 
 def test_bytes_that_are_no_onnx_are_refused(problem):
@@ -213,10 +214,9 @@ def test_it_travels_to_a_worker_process(pipeline, problem, states, tmp_path):
 def test_exports_that_cannot_be_made(pipeline, problem, states, labels, tmp_path):
     with pytest.raises(InvalidSetting, match=r"must end in .onnx \(got 'm.bin'\)"):
         export_onnx(pipeline, problem, tmp_path / "m.bin")
+    fitted = LogisticRegression(max_iter=500).fit(states[:, :3], labels)
     with pytest.raises(ModelError, match="not fitted on a DataFrame"):
-        export_onnx(
-            LogisticRegression(max_iter=5_000).fit(states, labels), problem, tmp_path / "m.onnx"
-        )
+        export_onnx(fitted, make_problem(space=NUMBERS), tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("kind", ["linear", "neighbours", "stack"])
@@ -253,5 +253,5 @@ def test_what_onnx_cannot_hold_is_refused(problem, states, labels, tmp_path):
         pass
 
     fitted = make_pipeline_for(Mine()).fit(SPACE.frame(states), labels)
-    with pytest.raises(ModelError, match=r"cannot be written as ONNX .*; save it with save_skl"):
+    with pytest.raises(ModelError, match=r"cannot be written as ONNX .*save_sklearn.*--trust"):
         export_onnx(fitted, problem, tmp_path / "m.onnx")

@@ -7,7 +7,7 @@ import pytest
 
 from pear.decision import export_onnx, from_endpoint, from_onnx, from_sklearn, from_torch
 
-from .conftest import SPACE
+from .conftest import SPACE, UNIT
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def test_a_torch_module_with_its_weights(pipeline, problem, states, expected):
     with torch.no_grad():
         module.weight[:] = torch.as_tensor(weights)
         module.bias[:] = float(bias)
-    assert from_torch(module, problem).score(states) == pytest.approx(expected, abs=1e-6)
+    assert from_torch(module, problem, inputs=UNIT).score(states) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_an_endpoint_serving_it(pipeline, problem, states, expected, serve):

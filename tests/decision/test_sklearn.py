@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -13,8 +14,9 @@ from sklearn.tree import DecisionTreeClassifier
 from pear.decision import from_sklearn
 from pear.errors import InvalidSetting, ModelError, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal
+from pear.problem.inputs import Interface, ModelInput
 
-from .conftest import SPACE, make_pipeline_for, make_problem
+from .conftest import SPACE, UNIT, make_pipeline_for, make_problem
 
 NUMBERS = FeatureSpace(SPACE.features[:3])
 
@@ -39,20 +41,42 @@ def test_a_model_fitted_on_columns_the_problem_lacks_is_refused(states, labels, 
         from_sklearn(LogisticRegression().fit(frame, labels), problem)
 
 
-@pytest.mark.parametrize("inputs", ["auto", "one_hot"])
-def test_a_model_of_the_one_hot_encoding(states, labels, problem, inputs):
+def test_a_model_of_the_one_hot_encoding_is_declared_never_guessed(states, labels, problem):
     encoded = SPACE.one_hot(states)
     fitted = RandomForestClassifier(5, random_state=0).fit(encoded, labels)
-    assert np.array_equal(
-        from_sklearn(fitted, problem, inputs=inputs).score(states),
-        fitted.predict_proba(encoded)[:, 1],
-    )
+    expected = fitted.predict_proba(encoded)[:, 1]
+    stated = make_problem(interface=Interface(UNIT))
+    assert np.array_equal(from_sklearn(fitted, problem, inputs=UNIT).score(states), expected)
+    assert np.array_equal(from_sklearn(fitted, stated).score(states), expected)
+    with pytest.raises(ModelError, match=r"array of 8 columns without .*\[model.inputs\]"):
+        from_sklearn(fitted, problem)
+
+
+def test_dummies_are_known_by_their_names(states, labels, problem):
+    frame = pd.get_dummies(SPACE.frame(states), columns=["city", "job"])
+    fitted = RandomForestClassifier(5, random_state=0).fit(frame, labels)
+    model = from_sklearn(fitted, problem)
+    assert np.array_equal(model.score(states), fitted.predict_proba(frame)[:, 1])
+    assert model.uses == SPACE.names
+
+
+def test_columns_with_other_names_are_declared(states, labels, problem):
+    frame = SPACE.frame(states)[["cards", "income"]].set_axis(["Cards", "Income (k)"], axis=1)
+    frame["Income (k)"] /= 1_000
+    fitted = LogisticRegression(max_iter=500).fit(frame, labels)
+    inputs = [ModelInput("Income (k)", "income", divide=1_000), ModelInput("Cards", "cards")]
+    model = from_sklearn(fitted, problem, inputs=inputs)
+    assert np.array_equal(model.score(states), fitted.predict_proba(frame)[:, 1])
+    with pytest.raises(ModelError, match=r"'Income \(k\)', which the problem does not"):
+        from_sklearn(fitted, problem, inputs=inputs[1:])
+    with pytest.raises(ModelError, match="declares 'owner', and the model was not trained on"):
+        from_sklearn(fitted, problem, inputs=[*inputs, ModelInput("owner")])
 
 
 def test_a_model_of_category_codes_must_be_asked_for(states, labels, problem):
     fitted = DecisionTreeClassifier(random_state=0).fit(states, labels)
     with pytest.raises(ModelError, match="job, city are categories"):
-        from_sklearn(fitted, problem)
+        from_sklearn(fitted, problem, inputs="numbers")
     model = from_sklearn(fitted, problem, inputs="codes")
     assert np.array_equal(model.score(states), fitted.predict_proba(states)[:, 1])
 
@@ -68,7 +92,7 @@ def test_a_model_of_plain_numbers(states, labels):
 
 def test_a_model_of_another_width_is_refused(states, labels, problem):
     fitted = LogisticRegression(max_iter=500).fit(states[:, :4], labels)
-    with pytest.raises(ModelError, match="fitted on 4 columns without names; the problem has 5"):
+    with pytest.raises(ModelError, match="array of 4 columns without names"):
         from_sklearn(fitted, problem)
 
 
@@ -107,7 +131,7 @@ def test_several_classes_with_two_favourable(states):
 @pytest.mark.parametrize(("favourable", "rising"), [((), True), ((1,), True), ((0,), False)])
 def test_a_decision_function_becomes_a_score(states, labels, favourable, rising):
     fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
-    model = from_sklearn(fitted, make_problem(Goal(favourable=favourable)))
+    model = from_sklearn(fitted, make_problem(Goal(favourable=favourable)), inputs=UNIT)
     decided = fitted.predict(SPACE.one_hot(states)) == 1
     assert np.array_equal(model.favourable(states), decided if rising else ~decided)
 
@@ -115,14 +139,14 @@ def test_a_decision_function_becomes_a_score(states, labels, favourable, rising)
 def test_a_decision_function_without_the_favourable_class_is_refused(states, labels):
     fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
     with pytest.raises(ModelError, match="no class 'gold'; its classes are 0, 1"):
-        from_sklearn(fitted, make_problem(Goal(favourable=("gold",))))
+        from_sklearn(fitted, make_problem(Goal(favourable=("gold",))), inputs=UNIT)
 
 
 def test_a_decision_function_of_several_classes_asks_for_calibration(states):
     grades = np.digitize(states[:, 0], [1_500, 3_500])
     fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), grades)
     with pytest.raises(ModelError, match="calibrate it"):
-        from_sklearn(fitted, make_problem(Goal(favourable=(2,))))
+        from_sklearn(fitted, make_problem(Goal(favourable=(2,))), inputs=UNIT)
 
 
 class Rule:
@@ -150,8 +174,6 @@ def test_gradient_boosting_reads_categories_itself(states, labels, problem):
 
 def test_lightgbm_through_the_same_interface(states, labels, problem):
     lightgbm = pytest.importorskip("lightgbm")
-    import pandas as pd
-
     frame = SPACE.frame(states)
     for name in ("job", "city"):
         frame[name] = pd.Categorical(frame[name], categories=SPACE[name].categories)
@@ -163,8 +185,6 @@ def test_lightgbm_through_the_same_interface(states, labels, problem):
 
 def test_xgboost_through_the_same_interface(states, labels, problem):
     xgboost = pytest.importorskip("xgboost")
-    import pandas as pd
-
     frame = SPACE.frame(states)
     for name in ("job", "city"):
         frame[name] = pd.Categorical(frame[name], categories=SPACE[name].categories)

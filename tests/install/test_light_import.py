@@ -44,6 +44,21 @@ def test_importing_pear_imports_none_of_the_heavy_packages():
     assert HEAVY.isdisjoint(loaded)
 
 
+def test_a_skops_file_is_loaded_without_torch(tmp_path):
+    script = f"""
+import sys
+from pear.decision import load_model, save_sklearn
+from pear.datasets import loan_book_problem, loan_book_table
+from sklearn.linear_model import LogisticRegression
+table = loan_book_table(200, 0)[["monthly_income", "savings", "approved"]]
+model = LogisticRegression(max_iter=5_000).fit(table.drop(columns="approved"), table["approved"])
+place = save_sklearn(model, {str(tmp_path / "model.skops")!r})
+load_model(place, loan_book_problem())
+print("torch" in sys.modules)
+"""
+    assert output_of(script).strip() == "False"
+
+
 def test_importing_pear_takes_under_a_second():
     script = "import time; t = time.perf_counter(); import pear; print(time.perf_counter() - t)"
     # The best of several, for other work on the machine only ever adds to the time.

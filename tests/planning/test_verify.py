@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.decision import BlackBox
 from pear.decision.ceilings.networks import own_network
+from pear.decision.inputs import unit_inputs
 from pear.decision.network import Network
 from pear.planning.exact import ExactPlanner
 from pear.planning.verify import verify
@@ -215,10 +216,12 @@ def test_random_plans_are_held_against_what_was_not_proven():
 def test_ceilings_that_rule_out_what_the_model_accepts_are_refused():
     problem = flags()
     first, last = np.ones((4, 1)), np.array([-1.5])
-    black_box = BlackBox(Network(problem.space, ((first, last),)), problem.space, problem.goal)
+    black_box = BlackBox(
+        Network(unit_inputs(problem.space), ((first, last),)), problem.space, problem.goal
+    )
     plan = ExactPlanner(problem, black_box).plan(STATE, WEIGHTS[:4])
     assert verify(plan, problem, black_box).confirmed
-    wrong = Network(problem.space, ((first, last - 2),))
+    wrong = Network(unit_inputs(problem.space), ((first, last - 2),))
     black_box.__dict__["inside"] = replace(black_box.inside, model=own_network(wrong).model)
     [refusal] = refusals(plan, problem, black_box)
     assert refusal.claim.startswith("what was read from the model")

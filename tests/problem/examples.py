@@ -19,6 +19,7 @@ from pear.problem import (
     Problem,
     Requirement,
 )
+from pear.problem.inputs import Interface, ModelInput
 from pear.problem.words import Words
 
 needs_published = pytest.mark.skipif(
@@ -101,7 +102,7 @@ def mixed_problem():
         space,
         actions,
         graph,
-        Goal(("yes", "maybe"), 0.4, 0.05),
+        Goal(("yes", "maybe"), 0.4, 0.05, "granted"),
         max_length=3,
         name="a problem; 100% odd",
         weight_range={"income": (1, 2.5), "school->job": (-3.0, 4.0)},
@@ -121,6 +122,16 @@ def mixed_problem():
                 phrases={"repay": "{amount} tilgen"},
             )
         },
+        interface=Interface(
+            (
+                ModelInput("job", encoding="one_hot", categories=("manager", "clerk")),
+                ModelInput("level", "school", "code", ("degree", "school", "none"), (2, 1, -0.5)),
+                ModelInput("debt", subtract=10, divide=2.5, clip=True, missing=3),
+                ModelInput("income"),
+            ),
+            "logits",
+            ("no", "yes", "maybe"),
+        ),
     )
 
 

@@ -19,6 +19,7 @@ HEADINGS = {
     "weights": "weights",
     "archetypes": "archetypes",
     "model": "model",
+    "model.inputs.NAME": "model inputs",
     "prior": "prior",
     "asked": "asked",
     "words.LANGUAGE": "words",
@@ -51,7 +52,9 @@ def test_ranges_and_phrases_are_documented():
 
 
 def test_the_example_is_a_problem_that_comes_back():
-    [example] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
-    problem = problem_from_toml(example)
+    example, inputs = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    whole = example.replace('[model]\npath = "model.onnx"\n', inputs)
+    problem = problem_from_toml(whole)
+    assert [entry.source for entry in problem.interface.inputs] == ["income", "job", "school"]
     assert problem_from_toml(problem_to_toml(problem)) == problem
     assert problem.archetypes[0].spread == (10,) * 6

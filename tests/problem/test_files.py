@@ -82,6 +82,7 @@ def test_every_key_of_the_format_is_used_by_the_round_trip_above():
         "weights": {*data["weights"]},
         "archetypes": {*data["archetypes"][0]},
         "model": {*data["model"]},
+        "model.inputs.NAME": {key for table in data["model"]["inputs"].values() for key in table},
         "prior": {*data["prior"]},
         "asked": {*data["asked"]},
         "words.LANGUAGE": {*data["words"]["de"]},

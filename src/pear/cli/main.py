@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from pear.errors import PearError
+from pear.errors import ModelWarning, PearError
 
 COMMANDS = (
     "demo",
@@ -62,8 +63,16 @@ for _name in COMMANDS:
     app.command(_name)(_module.command)
 
 
+def _one_line(message: Warning | str, category: type[Warning], *more: Any, **further: Any) -> None:
+    """A doubt about a model as a line; warnings of other packages are for their authors."""
+    if issubclass(category, ModelWarning):
+        print(f"warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command line; errors of ours are one line, never a traceback."""
+    warnings.showwarning = _one_line
+    warnings.simplefilter("always", ModelWarning)
     try:
         app()
     except PearError as error:

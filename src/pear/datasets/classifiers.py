@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from pear.datasets.sources import cache_folder
 from pear.datasets.splits import Dataset, load_dataset
 from pear.decision import BlackBox
+from pear.decision.inputs import Inputs, unit_inputs
 from pear.decision.network import Layers, Network
 from pear.decision.tree import DecisionTree
 from pear.errors import InvalidSetting
 from pear.optional import require
-from pear.problem.features import FeatureSpace, States
+from pear.problem.features import States
 from pear.writing import replacing
 
 Kind = Literal["network", "logistic", "tree"]
@@ -84,7 +85,7 @@ def _trained(data: Dataset, kind: Kind, seed: int) -> tuple[Model, Report]:
     if kind not in get_args(Kind):
         raise InvalidSetting(f"'kind' must be one of {', '.join(get_args(Kind))} (got {kind!r})")
     path = _path(data, kind, seed)
-    if stored := _read(path, data.problem.space):
+    if stored := _read(path, unit_inputs(data.problem.space)):
         return stored
     model, settings = TRAINERS[kind](data, seed)
     result = report(model, data, settings)
@@ -124,17 +125,17 @@ def _write(path: Path, model: Model, result: Report) -> None:
         np.savez(stream, **arrays)
 
 
-def _read(path: Path, space: FeatureSpace) -> tuple[Model, Report] | None:
+def _read(path: Path, inputs: Inputs) -> tuple[Model, Report] | None:
     """The stored classifier; None when there is none or its file is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
         result = Report(**json.loads(str(arrays["report"])))
         if "left" in arrays:
-            return DecisionTree(space, **{part: arrays[part] for part in _TREE_PARTS}), result
+            return DecisionTree(inputs, **{part: arrays[part] for part in _TREE_PARTS}), result
         depth = sum(name.startswith("weights_") for name in arrays)
         layers = tuple((arrays[f"weights_{i}"], arrays[f"bias_{i}"]) for i in range(depth))
-        return Network(space, layers), result
+        return Network(inputs, layers), result
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
 
@@ -146,9 +147,9 @@ def train_network(data: Dataset, seed: int) -> tuple[Network, str]:
     """The two-layer network after its best epoch; needs the extra ``learned``."""
     torch = require("torch")
     rng = np.random.default_rng([seed, 0x4E7])
-    space = data.problem.space
-    width = space.one_hot_width
-    inputs = torch.as_tensor(space.one_hot(data.states[data.train]), dtype=torch.float32)
+    encoding = unit_inputs(data.problem.space)
+    width = encoding.width
+    inputs = torch.as_tensor(encoding(data.states[data.train]), dtype=torch.float32)
     labels = data.favourable[data.train]
     targets = torch.as_tensor(labels, dtype=torch.float32)
     chances = np.where(labels, 0.5 / labels.sum(), 0.5 / (~labels).sum())
@@ -175,7 +176,7 @@ def train_network(data: Dataset, seed: int) -> tuple[Network, str]:
                 )
                 loss.backward()
                 optimiser.step()
-            network = Network(space, _layers(module))
+            network = Network(encoding, _layers(module))
             quality = validation_f1(network, data)
             if best is None or quality > best[0]:
                 best = (quality, epoch, network)
@@ -189,14 +190,14 @@ def train_logistic(data: Dataset, seed: int) -> tuple[Network, str]:
     """The logistic regression whose regularisation is best, as a network of one layer."""
     from sklearn.linear_model import LogisticRegression
 
-    space = data.problem.space
-    inputs, labels = space.one_hot(data.states[data.train]), data.favourable[data.train]
+    encoding = unit_inputs(data.problem.space)
+    inputs, labels = encoding(data.states[data.train]), data.favourable[data.train]
     found = []
     for strength in STRENGTHS:
         model = LogisticRegression(
             C=strength, class_weight="balanced", max_iter=2_000, random_state=seed
         ).fit(inputs, labels)
-        network = Network(space, ((model.coef_.T.copy(), model.intercept_.copy()),))
+        network = Network(encoding, ((model.coef_.T.copy(), model.intercept_.copy()),))
         found.append((validation_f1(network, data), f"C={strength:g}", network))
     _, settings, chosen = max(found, key=lambda item: item[0])
     return chosen, settings
@@ -206,18 +207,18 @@ def train_tree(data: Dataset, seed: int) -> tuple[DecisionTree, str]:
     """The tree, at most as deep as there are features, whose criterion and splitter are best."""
     from sklearn.tree import DecisionTreeClassifier
 
-    space = data.problem.space
-    inputs, labels = space.one_hot(data.states[data.train]), data.favourable[data.train]
+    encoding = unit_inputs(data.problem.space)
+    inputs, labels = encoding(data.states[data.train]), data.favourable[data.train]
     found = []
     for criterion, splitter in product(CRITERIA, SPLITTERS):
         model = DecisionTreeClassifier(
             criterion=criterion,
             splitter=splitter,
-            max_depth=len(space),
+            max_depth=len(data.problem.space),
             class_weight="balanced",
             random_state=seed,
         ).fit(inputs, labels)
-        tree = DecisionTree.from_sklearn(space, model)
+        tree = DecisionTree.from_sklearn(encoding, model)
         found.append((validation_f1(tree, data), f"{criterion}, {splitter} splits", tree))
     _, settings, chosen = max(found, key=lambda item: item[0])
     return chosen, settings

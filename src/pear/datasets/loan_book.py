@@ -39,6 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from pear.datasets.problems import loan_book_problem
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.decision.network import Layers, Network
 from pear.errors import InvalidSetting
 from pear.problem import Problem
@@ -225,7 +226,7 @@ def loan_book_classifier(problem: Problem | None = None, seed: int = 0) -> Black
     """
     problem = problem or loan_book_problem()
     return BlackBox(
-        Network(problem.space, _trained(seed)),
+        Network(unit_inputs(problem.space, loan_book_problem().space), _trained(seed)),
         problem.space,
         problem.goal,
         name="loan book network",

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.decision.network import Network
 from pear.decision.tree import DecisionTree
 from pear.errors import DataUnavailable
@@ -93,11 +94,12 @@ def published_classifier(
 ) -> BlackBox:
     """A published classifier of ``adult`` or ``givemecredit``: network, logistic or tree."""
     arrays = dict(np.load(_file(f"{dataset}/classifier_{classifier}.npz", "classifier")))
+    inputs = unit_inputs(problem.space, published_problem(dataset).space)
     model: Network | DecisionTree
     if classifier == "tree":
         inner = arrays["left"] >= 0
         model = DecisionTree(
-            problem.space,
+            inputs,
             left=np.where(inner, arrays["left"], 0).astype(np.intp),
             right=np.where(inner, arrays["right"], 0).astype(np.intp),
             column=np.where(inner, arrays["feature"], 0).astype(np.intp),
@@ -106,13 +108,13 @@ def published_classifier(
         )
     elif classifier == "logistic":
         weights = arrays["coef"].astype(float).reshape(-1, 1)
-        model = Network(problem.space, ((weights, arrays["intercept"].astype(float).reshape(1)),))
+        model = Network(inputs, ((weights, arrays["intercept"].astype(float).reshape(1)),))
     else:
         layers = tuple(
             (arrays[f"{name}_weight"].astype(float).T, arrays[f"{name}_bias"].astype(float))
             for name in ("linears_0", "linears_1", "output")
         )
-        model = Network(problem.space, layers)
+        model = Network(inputs, layers)
     name = f"published {dataset} {classifier}"
     return BlackBox(model, problem.space, problem.goal, name=name)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import ModelOutput, PearError
+from pear.errors import ModelOutput, ModelWarning, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem
 from pear.problem.features import FeatureSpace, States
 from pear.problem.problem import class_key
@@ -50,6 +51,8 @@ class BlackBox:
         Most rows of one call.
     uses
         The features that the model looks at, where it is known; empty where not.
+    doubts
+        What somebody should look at before they trust the model, as sentences.
 
     Attributes
     ----------
@@ -81,6 +84,7 @@ class BlackBox:
         fingerprint: str = "",
         max_batch: int = 65_536,
         uses: tuple[str, ...] = (),
+        doubts: tuple[str, ...] = (),
     ) -> None:
         self.function = function
         self.space = space
@@ -89,6 +93,7 @@ class BlackBox:
         self.classes = classes
         self.max_batch = max_batch
         self.uses = uses
+        self.doubts = doubts
         self.rows = 0
         self._fingerprint = fingerprint
         self._lock = Lock()
@@ -96,8 +101,13 @@ class BlackBox:
             favourable_columns(self.goal, classes, len(classes), name)
 
     def checked(self) -> BlackBox:
-        """This black box after a first look: a model that cannot be asked is refused now."""
+        """This black box after a first look: what cannot be asked is refused, doubts are told."""
+        from pear.decision.first_look import first_look
+
         self._fingerprint = self._fingerprint or self.measure_fingerprint()
+        self.doubts += tuple(doubt for doubt in first_look(self) if doubt not in self.doubts)
+        for doubt in self.doubts:
+            warnings.warn(doubt, ModelWarning, stacklevel=3)
         return self
 
     def __repr__(self) -> str:
@@ -106,7 +116,8 @@ class BlackBox:
     @property
     def fingerprint(self) -> str:
         """What the model does, as a short hash; see :meth:`measure_fingerprint`."""
-        return self.checked()._fingerprint
+        self._fingerprint = self._fingerprint or self.measure_fingerprint()
+        return self._fingerprint
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = ("_lock", "inside")
@@ -142,6 +153,16 @@ class BlackBox:
         """Scores of probes, which are not counted as rows asked, shape ``(n,)``."""
         return self._checked(states, 0)
 
+    def plainly(self, record: Mapping[str, Any]) -> float:
+        """The score of one record, asked alone and in the plainest way there is.
+
+        No shortcut that :meth:`score` takes is taken here, and the row is not counted.
+        """
+        plain = getattr(self.function, "plainly", None)
+        state = self.space.encode([record])
+        function = self.function if plain is None else lambda states: plain(dict(record))
+        return float(self._checked(state, 0, function)[0])
+
     def measure_fingerprint(self) -> str:
         """A hash of the scores on fixed probe states: what the model does, not its file.
 
@@ -157,10 +178,12 @@ class BlackBox:
             self.rows += len(states)
         return self._checked(states, first)
 
-    def _checked(self, states: States, first: int) -> NDArray[np.float64]:
+    def _checked(
+        self, states: States, first: int, function: ScoreFunction | None = None
+    ) -> NDArray[np.float64]:
         """Scores of states that start at row ``first``, or an error naming model and row."""
         try:
-            output = np.asarray(self.function(states), float)
+            output = np.asarray((function or self.function)(states), float)
         except PearError:
             raise
         except Exception as error:
@@ -182,7 +205,7 @@ class BlackBox:
             raise ModelOutput(
                 f"model '{self.name}' returned {np.ravel(output[row]).tolist()} for row "
                 f"{first + row} ({self.space.decode(states[row])[0]}); "
-                "scores must be numbers in [0, 1]"
+                'scores must be numbers in [0, 1]; if they are logits, say output = "logits"'
             )
         if output.ndim == 2:
             columns = favourable_columns(self.goal, self.classes, output.shape[1], self.name)
@@ -263,4 +286,4 @@ def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> State
 
 def from_callable(function: ScoreFunction, problem: Problem, name: str = "callable") -> BlackBox:
     """Any Python function of states ``(n, d)`` as a black box."""
-    return BlackBox(function, problem.space, problem.goal, name=name)
+    return BlackBox(function, problem.space, problem.goal, name=name).checked()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.problem.features import FeatureSpace, States
+from pear.decision.inputs import Inputs
+from pear.problem.features import States
 
 Layers = tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
 """Weights ``(inputs, outputs)`` and bias ``(outputs,)`` of each layer."""
@@ -18,16 +19,17 @@ BLOCK = 2_048
 
 @dataclass(frozen=True)
 class Network:
-    """relu layers and a sigmoid over the one-hot encoding; one output; picklable.
+    """relu layers and a sigmoid over declared inputs; one output; picklable.
 
-    >>> from pear.problem import Feature
-    >>> space = FeatureSpace((Feature("income", scale=(0, 100)),))
+    >>> from pear.problem import Feature, FeatureSpace
+    >>> from pear.problem.inputs import ModelInput
+    >>> inputs = Inputs(FeatureSpace((Feature("income"),)), (ModelInput("income", divide=100),))
     >>> layer = (np.array([[4.0]]), np.array([-2.0]))
-    >>> Network(space, (layer,))(np.array([[50.0], [100.0]])).round(3)
+    >>> Network(inputs, (layer,))(np.array([[50.0], [100.0]])).round(3)
     array([0.5  , 0.881])
     """
 
-    space: FeatureSpace
+    inputs: Inputs
     layers: Layers
 
     def __call__(self, states: States) -> NDArray[np.float64]:
@@ -37,7 +39,7 @@ class Network:
         return np.concatenate([self._scores(states[first : first + BLOCK]) for first in blocks])
 
     def _scores(self, states: States) -> NDArray[np.float64]:
-        hidden = self.space.one_hot(states)
+        hidden = self.inputs(states)
         for weights, bias in self.layers[:-1]:
             hidden = np.maximum(hidden @ weights + bias, 0.0)
         weights, bias = self.layers[-1]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,15 @@ class SeveralScores:
         return np.stack([black_box.score(states) for black_box in self.black_boxes])
 
     def __call__(self, states: States) -> NDArray[np.float64]:
+        return self._reached(self.each(states))
+
+    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+        """The same for one record, each model asked in its plainest way."""
+        return self._reached(np.array([[model.plainly(record)] for model in self.black_boxes]))
+
+    def _reached(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         rank = len(self.black_boxes) - self.needed
-        return np.asarray(np.partition(self.each(states), rank, axis=0)[rank])
+        return np.asarray(np.partition(scores, rank, axis=0)[rank])
 
 
 def several(black_boxes: Sequence[BlackBox], agree: float = 1.0) -> BlackBox:
@@ -91,6 +99,7 @@ def several(black_boxes: Sequence[BlackBox], agree: float = 1.0) -> BlackBox:
         f"{count} models" if needed == count else f"{needed} of {count} models",
         fingerprint=fingerprint_of(black_boxes, needed),
         uses=_uses(black_boxes),
+        doubts=tuple(doubt for black_box in black_boxes for doubt in black_box.doubts),
     )
 
 

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.problem.features import FeatureSpace, States
+from pear.decision.inputs import Inputs
+from pear.problem.features import States
 
 
 @dataclass(frozen=True)
 class DecisionTree:
-    """One tree over the one-hot encoding; picklable.
+    """One tree over declared inputs; picklable.
 
     With k nodes: ``left``, ``right`` (0 at a leaf), ``column`` and ``threshold`` have shape
     ``(k,)``; ``score`` ``(k,)`` is the favourable share of the training people there. Inputs
     are compared in single precision, as scikit-learn does.
     """
 
-    space: FeatureSpace
+    inputs: Inputs
     left: NDArray[np.intp]
     right: NDArray[np.intp]
     column: NDArray[np.intp]
@@ -28,7 +29,7 @@ class DecisionTree:
     score: NDArray[np.float64]
 
     def __call__(self, states: States) -> NDArray[np.float64]:
-        encoded = self.space.one_hot(states).astype(np.float32)
+        encoded = self.inputs(states).astype(np.float32)
         node = np.zeros(len(encoded), np.intp)
         rows = np.arange(len(encoded))
         while len(rows):
@@ -41,13 +42,13 @@ class DecisionTree:
         return self.score[node]
 
     @classmethod
-    def from_sklearn(cls, space: FeatureSpace, model: Any) -> DecisionTree:
+    def from_sklearn(cls, inputs: Inputs, model: Any) -> DecisionTree:
         """The fitted DecisionTreeClassifier of two classes, the last one favourable."""
         tree = model.tree_
         inner = tree.children_left > 0
         counts = tree.value[:, 0, :]
         return cls(
-            space,
+            inputs,
             left=np.where(inner, tree.children_left, 0),
             right=np.where(inner, tree.children_right, 0),
             column=np.where(inner, tree.feature, 0),

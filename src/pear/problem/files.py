@@ -21,6 +21,7 @@ from pear.problem.actions import FACTS, Action, ActionSpace, Requirement, check_
 from pear.problem.checks import is_finite, shown
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
+from pear.problem.inputs import Interface, ModelInput
 from pear.problem.problem import Archetype, Asked, Goal, Problem
 from pear.problem.toml_text import toml_path, toml_table
 from pear.problem.words import Words
@@ -122,6 +123,7 @@ def problem_from_toml(text: str) -> Problem:
     if "asked" in data:
         with _located("asked"):
             asked = Asked(**schema.checked_table(data["asked"], schema.ASKED_KEYS, "asked"))
+    place, interface = _read_model(data)
     with _located():
         return Problem(
             space,
@@ -130,10 +132,11 @@ def problem_from_toml(text: str) -> Problem:
             goal,
             weight_range=weights.get("ranges", {}),
             archetypes=archetypes,
-            model=_read_model(data),
+            model=place,
             prior=prior,
             asked=asked,
             words=said,
+            interface=interface,
             **settings,
         )
 
@@ -198,16 +201,29 @@ def _named_numbers(costs: CostGraph, content: Any, *path: str) -> tuple[float, .
     return tuple(content[name] for name in costs.weight_names)
 
 
-def _read_model(data: dict[str, Any]) -> str:
-    if "model" not in data:
-        return ""
-    content = schema.checked_table(data["model"], schema.MODEL_KEYS, "model")
-    if len(content) != 1:
-        raise InvalidProblem(
-            f"model must have either 'path' or 'url' (got {', '.join(content) or 'neither'}); "
-            "keep one"
+def _read_model(data: dict[str, Any]) -> tuple[str, Interface]:
+    """Where the model is, and how it is asked."""
+    content = schema.checked_table(data.get("model", {}), schema.MODEL_KEYS, "model")
+    inputs = []
+    for name, entry in content.get("inputs", {}).items():
+        entry = schema.checked_table(entry, schema.INPUT_KEYS, "model", "inputs", name)
+        with _located("model", "inputs", name):
+            inputs.append(ModelInput(name, **entry))
+    with _located("model"):
+        interface = Interface(
+            tuple(inputs), content.get("output", ""), tuple(content.get("classes", ()))
         )
-    [(key, place)] = content.items()
+    places = [key for key in ("path", "url") if key in content]
+    if len(places) == 2:
+        raise InvalidProblem("model must have either 'path' or 'url' (got both); keep one")
+    if not places:
+        if "model" in data and not content:
+            raise InvalidProblem(
+                "model must have either 'path' or 'url' (got neither); name the model or remove it"
+            )
+        return "", interface
+    [key] = places
+    place = content[key]
     if not place:
         raise InvalidProblem(f"model.{key} is empty (got {place!r}); name the model or remove it")
     if (key == "url") != place.startswith(("http://", "https://")):
@@ -215,7 +231,7 @@ def _read_model(data: dict[str, Any]) -> str:
             f"model.{key} must be {'an http(s) address' if key == 'url' else 'a file'} "
             f"(got {place!r}); use '{'path' if key == 'url' else 'url'}' for the other"
         )
-    return str(place)
+    return str(place), interface
 
 
 @contextmanager
@@ -248,14 +264,26 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
         where = toml_path(*path)
         parts.append(toml_table(f"[{where}]", content, comments.get(where, "")))
 
-    if problem.model:
+    interface = problem.interface
+    if problem.model or interface != Interface():
         key = "url" if problem.model.startswith(("http://", "https://")) else "path"
-        table({key: problem.model}, "model")
+        content = {key: problem.model} if problem.model else {}
+        content |= {
+            k: getattr(interface, k) for k in ("output", "classes") if getattr(interface, k)
+        }
+        table(content, "model")
+        for entry in interface.inputs:
+            stated = _set_fields(entry)
+            table(
+                {k: v for k, v in stated.items() if k != "column"}, "model", "inputs", entry.column
+            )
     if problem.prior:
         table({"path": problem.prior}, "prior")
     goal = asdict(problem.goal)
     if not goal["favourable"]:
         del goal["favourable"]
+    if not goal["target"]:
+        del goal["target"]
     table(goal, "goal")
     for feature in problem.space.features:
         table(_written_feature(feature), "features", feature.name)

@@ -18,6 +18,7 @@ from pear.problem.actions import Action, ActionSpace, phrase
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, as_samples, walk
 from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike, Value
+from pear.problem.inputs import Interface
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.notebook import html_table, problem_frame
 from pear.problem.plan import Certificate, Plan, Step
@@ -45,14 +46,18 @@ class Goal:
 
     ``favourable`` names the favourable class or classes of the model; the score is the sum
     of their probabilities. Empty: the model's score is taken as it is, or the positive
-    (last) class of a two-class model.
+    (last) class of a two-class model. ``target`` is the column of a table that holds the decisions
+    taken, if there is one, to compare the model with.
     """
 
     favourable: tuple[Any, ...] = ()
     threshold: float = 0.5
     margin: float = 0.0
+    target: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.target, str):
+            raise at_key("target", f"'target' must be a text (got {self.target!r})")
         classes = names_tuple(self.favourable)
         if classes is None:
             raise at_key(
@@ -103,8 +108,9 @@ class Asked:
 
     ``rate`` is the yearly interest, as a share. Facts to show; no plan depends on them.
 
-    >>> Asked("amount", "months", 0.06).offer({"amount": 1200, "months": 12})
-    Offer(amount=1200.0, months=12, monthly=103.27971564370796, in_all=1239.3565877244955)
+    >>> offer = Asked("amount", "months", 0.06).offer({"amount": 1200, "months": 12})
+    >>> offer.months, round(offer.monthly, 2), round(offer.in_all, 2)
+    (12, 103.28, 1239.36)
     """
 
     amount: str
@@ -187,6 +193,8 @@ class Problem:
         Where those are kept, as a path relative to the problem's file, or the model's address.
     asked
         Which features are what is applied for.
+    interface
+        How the model is asked and answers, where it does not know itself.
     words
         Those of features and actions in further languages.
     edges
@@ -225,6 +233,7 @@ class Problem:
     prior: str
     asked: Asked | None
     words: Mapping[str, Words]
+    interface: Interface
 
     def __init__(
         self,
@@ -241,6 +250,7 @@ class Problem:
         prior: str = "",
         asked: Asked | None = None,
         words: Mapping[str, Words] | None = None,
+        interface: Interface | None = None,
         *,
         edges: Iterable[tuple[str, str]] | None = None,
     ) -> None:
@@ -253,7 +263,8 @@ class Problem:
         costs = CostGraph(space, tuple(edges or ())) if costs is None else costs
         given = (space, actions, costs, goal or Goal(), max_length, name, weight_range or {})
         rest = (default_range, tuple(archetypes), model, prior, asked, words or {})
-        for stored, value in zip(fields(self), (*given, *rest), strict=True):
+        stated = (*given, *rest, interface or Interface())
+        for stored, value in zip(fields(self), stated, strict=True):
             object.__setattr__(self, stored.name, value)
         self._check()
 
@@ -274,6 +285,8 @@ class Problem:
         self._check_ranges()
         self._check_asked()
         self._check_words()
+        for entry in self.interface.inputs:
+            entry.check(self.space[entry.source])
         names = [archetype.name for archetype in self.archetypes]
         if len(set(names)) != len(names):
             raise at_key("archetypes", f"the archetypes' names must differ (got {names!r})")
@@ -477,7 +490,7 @@ class Problem:
             "actions": [_without(asdict(a), *SAID_OF_ACTIONS) for a in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
-            "goal": asdict(self.goal),
+            "goal": _without(asdict(self.goal), "target"),
             "max_length": self.max_length,
         }
         text = json.dumps(_canonical(content), sort_keys=True)

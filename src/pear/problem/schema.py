@@ -83,7 +83,7 @@ PROBLEM_KEYS = {
     "words": TABLE,
 }
 ASKED_KEYS = {"amount": Key("a text", _is_text, required=True), "months": TEXT, "rate": NUMBER}
-GOAL_KEYS = {"favourable": VALUES, "threshold": NUMBER, "margin": NUMBER}
+GOAL_KEYS = {"favourable": VALUES, "threshold": NUMBER, "margin": NUMBER, "target": TEXT}
 FEATURE_KEYS = {
     "kind": Key("a text", _is_text, required=True),
     "label": TEXT,
@@ -142,7 +142,17 @@ ARCHETYPE_KEYS = {
         required=True,
     ),
 }
-MODEL_KEYS = {"path": TEXT, "url": TEXT}
+MODEL_KEYS = {"path": TEXT, "url": TEXT, "output": TEXT, "classes": VALUES, "inputs": TABLE}
+INPUT_KEYS = {
+    "feature": TEXT,
+    "encoding": TEXT,
+    "categories": Key("a list of texts", _list_of(_is_text)),
+    "codes": Key("a list of numbers", _list_of(is_number)),
+    "subtract": NUMBER,
+    "divide": NUMBER,
+    "clip": FLAG,
+    "missing": VALUE,
+}
 PRIOR_KEYS = {"path": Key("a text", _is_text, required=True)}
 TEXTS = Key(
     "a table of texts", lambda value: _is_table(value) and all(map(_is_text, value.values()))
@@ -167,6 +177,7 @@ ALL_KEYS: dict[str, dict[str, Key]] = {
     "weights": WEIGHT_KEYS,
     "archetypes": ARCHETYPE_KEYS,
     "model": MODEL_KEYS,
+    "model.inputs.NAME": INPUT_KEYS,
     "prior": PRIOR_KEYS,
     "asked": ASKED_KEYS,
     "words.LANGUAGE": WORD_KEYS,

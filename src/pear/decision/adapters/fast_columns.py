@@ -1,66 +1,80 @@
 """Can a pipeline's encoding of columns be done with arrays alone, many times faster?
 
-scikit-learn's ColumnTransformer spends milliseconds on a handful of rows, most of it on
-tables. Where it only scales numbers and encodes categories, :func:`fast_columns` builds the
-same matrix from the states. It is used only after it gave the same matrix on random states.
+scikit-learn's ColumnTransformer spends milliseconds on a handful of rows, most of it on tables.
+Where it only scales numbers and encodes categories, :func:`fast_columns` builds the same matrix
+from the states: numbers go through the fitted scaler's own code, as arrays; every value that a
+category can have is encoded once by the fitted encoder, and looked up. Nothing is computed in
+another way than the pipeline does, and a table's every row is one that the pipeline made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix
 
 from pear.decision.adapters.frames import FrameMaker
 from pear.decision.blackbox import probe_states
-from pear.problem.features import FeatureSpace, States
+from pear.problem.features import Feature, FeatureSpace, States
 
 Matrix = NDArray[np.float64]
+
+SCALERS = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler")
+"""Scalers of scikit-learn: each column by itself, in double precision."""
 
 
 @dataclass
 class Scaled:
-    """Outputs of one feature each: ``(value - shift) / divisor * factor + offset``."""
+    """Outputs of a fitted scaler for number features; None passes them on."""
 
     columns: list[int]
     outputs: slice
-    shift: Any = 0.0
-    divisor: Any = 1.0
-    factor: Any = 1.0
-    offset: Any = 0.0
+    scaler: Any
 
     def fill(self, states: States, matrix: Matrix) -> None:
-        values = (states[:, self.columns] - self.shift) / self.divisor
-        matrix[:, self.outputs] = values * self.factor + self.offset
+        values = states[:, self.columns]
+        matrix[:, self.outputs] = values if self.scaler is None else self.scaler.transform(values)
 
 
 @dataclass
 class Looked:
-    """Output columns that depend on the category of one feature: ``table`` ``(categories, k)``."""
+    """Output columns that depend on one feature: ``table`` ``(values + 1, k)``, missing last."""
 
     column: int
     outputs: NDArray[np.intp]
     table: Matrix
 
     def fill(self, states: States, matrix: Matrix) -> None:
-        matrix[:, self.outputs] = self.table[states[:, self.column].astype(int)]
+        codes = states[:, self.column]
+        known = np.where(np.isnan(codes), len(self.table) - 1, codes).astype(np.intp)
+        matrix[:, self.outputs] = self.table[known]
 
 
 @dataclass
 class FastColumns:
-    """Encodes states as a fitted ColumnTransformer would, shape ``(n, width)``."""
+    """Encodes states as a fitted ColumnTransformer would, shape ``(n, width)``.
+
+    ``sparse`` says whether the transformer hands a sparse matrix on; gradient boosting takes what
+    is not stored in one as missing.
+    """
 
     width: int
     blocks: list[Scaled | Looked]
+    sparse: bool = False
 
     def __call__(self, states: States) -> Matrix:
         matrix = np.empty((len(states), self.width))
         for block in self.blocks:
             block.fill(states, matrix)
         return matrix
+
+    def handed_on(self, states: States) -> Any:
+        """The matrix in the form that the final estimator is given."""
+        return csr_matrix(self(states)) if self.sparse else self(states)
 
 
 def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
@@ -76,11 +90,21 @@ def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColu
         if fast is None:
             return None
         probes = probe_states(space, 128, np.random.default_rng(1))
-        expected = _dense(transformer.transform(frame(probes)))
+        made = transformer.transform(frame(probes))
     except Exception:
         # Whatever is odd about this pipeline, the slow way names it with the row.
         return None
-    return fast if np.array_equal(fast(probes), expected) else None
+    fast.sparse = isinstance(made, (csr_matrix, csr_array))
+    return fast if _is_same(fast.handed_on(probes), made) else None
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, np.ndarray):
+        # Columns of several types arrive as objects, which every estimator turns into floats.
+        same = isinstance(theirs, np.ndarray) and theirs.dtype in (float, object)
+        return same and np.array_equal(ours, theirs.astype(float), equal_nan=True)
+    stored = ("indptr", "indices", "data")
+    return all(np.array_equal(getattr(ours, p), getattr(theirs, p)) for p in stored)
 
 
 def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
@@ -90,8 +114,8 @@ def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastC
         outputs = transformer.output_indices_[name]
         if outputs.stop == outputs.start:
             continue
-        places = [_place(column, space, frame) for column in np.atleast_1d(columns)]
-        made = _blocks(part, places, outputs, space, frame)
+        named = [_name(column, frame) for column in np.atleast_1d(columns)]
+        made = _blocks(part, named, outputs, space, frame)
         if made is None:
             return None
         blocks += made
@@ -100,84 +124,78 @@ def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastC
     return FastColumns(width, blocks) if covered == width else None
 
 
-def _place(column: Any, space: FeatureSpace, frame: FrameMaker) -> int:
-    return space.index(frame.columns[column] if isinstance(column, int | np.integer) else column)
+def _name(column: Any, frame: FrameMaker) -> str:
+    return frame.columns[column] if isinstance(column, int | np.integer) else str(column)
 
 
 def _blocks(
-    part: Any,
-    places: list[int],
-    outputs: slice,
-    space: FeatureSpace,
-    frame: FrameMaker,
+    part: Any, named: list[str], outputs: slice, space: FeatureSpace, frame: FrameMaker
 ) -> list[Scaled | Looked] | None:
-    scaler = _SCALERS.get(type(part).__name__)
-    bends = getattr(part, "clip", False) or getattr(part, "func", None) is not None
-    if scaler is not None and not bends:
-        return [Scaled(places, outputs, **scaler(part))]
-    if type(part).__name__ in ("OneHotEncoder", "OrdinalEncoder"):
-        return _lookups(part, places, outputs, space, frame)
+    features = [_plain_feature(name, frame) for name in named]
+    places = [space.index(feature.name) for feature in features if feature is not None]
+    if len(places) < len(named):
+        return None
+    kind = type(part).__name__
+    if not type(part).__module__.startswith("sklearn."):
+        return None
+    if kind in SCALERS:
+        own = copy.copy(part)
+        own.set_output(transform="default")
+        # Its columns are the right ones; without names, arrays are as good as tables to it.
+        vars(own).pop("feature_names_in_", None)
+        return [Scaled(places, outputs, own)]
+    if kind == "FunctionTransformer" and part.func is None:
+        texts = any(feature is None or feature.is_categorical for feature in features)
+        return None if texts else [Scaled(places, outputs, None)]
+    if kind in ("OneHotEncoder", "OrdinalEncoder"):
+        return _lookups(part, named, outputs, space, frame)
     return None
 
 
+def _plain_feature(name: str, frame: FrameMaker) -> Feature | None:
+    """The feature whose values a column holds, unless something is put in for missing ones."""
+    return frame.values_of(name) if frame.sources[name].missing is None else None
+
+
 def _lookups(
-    part: Any,
-    places: list[int],
-    outputs: slice,
-    space: FeatureSpace,
-    frame: FrameMaker,
+    part: Any, named: list[str], outputs: slice, space: FeatureSpace, frame: FrameMaker
 ) -> list[Scaled | Looked] | None:
-    """Try every category of every feature, the others at rest: what moves belongs to it."""
-    counts = [_values(space, place) for place in places]
+    """Try every value of every feature, the others at rest: what moves belongs to it."""
+    features = [frame.values_of(name) for name in named]
+    counts = [_values(feature) for feature in features]
     if None in counts:
         return None
+    places = [space.index(feature.name) for feature in features if feature is not None]
     rest = probe_states(space, 1, np.random.default_rng(0))
     rest[:, places] = 0.0
     found: list[Scaled | Looked] = []
-    names = [space.names[place] for place in places]
     numbers = np.arange(outputs.start, outputs.stop)
     for position, (place, count) in enumerate(zip(places, counts, strict=True)):
-        states = np.repeat(rest, int(count or 0), axis=0)
-        states[:, place] = np.arange(len(states))
-        table = _dense(part.transform(frame(states)[names]))
-        own = (table != table[0]).any(axis=0)
+        values = [float(code) for code in range(int(count or 0))]
+        # Where nothing may be missing, the last row of the table is never looked up.
+        values.append(np.nan if space.features[place].may_be_missing else 0.0)
+        states = np.repeat(rest, len(values), axis=0)
+        states[:, place] = values
+        table = _dense(part.transform(frame(states)[named]))
+        own = ~_same(table, table[0]).all(axis=0)
         if position == 0:
-            steady = table[0].copy()
-            found.append(Looked(place, numbers, np.tile(steady, (len(states), 1))))
+            found.append(Looked(place, numbers, np.tile(table[0], (len(values), 1))))
         found.append(Looked(place, numbers[own], table[:, own]))
     return found
 
 
-def _values(space: FeatureSpace, place: int) -> int | None:
+def _values(feature: Feature | None) -> int | None:
     """How many values a feature has, if they can be listed."""
-    feature = space.features[place]
+    if feature is None:
+        return None
     if feature.is_categorical:
         return len(feature.categories)
     return 2 if feature.kind == "boolean" else None
 
 
+def _same(left: Matrix, right: Matrix) -> NDArray[np.bool_]:
+    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
+
+
 def _dense(matrix: Any) -> Matrix:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, float)
-
-
-def _standard(part: Any) -> dict[str, Any]:
-    return {
-        "shift": part.mean_ if part.with_mean else 0.0,
-        "divisor": part.scale_ if part.with_std else 1.0,
-    }
-
-
-def _robust(part: Any) -> dict[str, Any]:
-    return {
-        "shift": part.center_ if part.with_centering else 0.0,
-        "divisor": part.scale_ if part.with_scaling else 1.0,
-    }
-
-
-_SCALERS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "StandardScaler": _standard,
-    "RobustScaler": _robust,
-    "MaxAbsScaler": lambda part: {"divisor": part.scale_},
-    "MinMaxScaler": lambda part: {"factor": part.scale_, "offset": part.min_},
-    "FunctionTransformer": lambda part: {},
-}

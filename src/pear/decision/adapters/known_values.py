@@ -14,16 +14,13 @@ import numpy as np
 
 from pear.decision.adapters.frames import FrameMaker
 from pear.errors import ModelError
-from pear.problem.features import FeatureSpace
 
 
-def check_known_values(model: Any, space: FeatureSpace, frame: FrameMaker, name: str) -> None:
+def check_known_values(model: Any, frame: FrameMaker, name: str) -> None:
     """Refuse a feature none of whose values the model's encoder has seen."""
     for column, learnt in learnt_categories(model, frame.columns):
-        if column not in space.names:
-            continue
-        feature = space[column]
-        if feature.is_number:
+        feature = frame.values_of(column) if column in frame.columns else None
+        if feature is None or feature.is_number:
             continue
         given = list(feature.categories) if feature.is_categorical else [False, True]
         if set(given).isdisjoint(learnt):

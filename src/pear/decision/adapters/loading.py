@@ -6,6 +6,7 @@ unasked: opening a stranger's model must never hand them the machine.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import zipfile
@@ -20,7 +21,7 @@ from pear.decision.adapters.torch import from_torch
 from pear.decision.adapters.trees import check_trees
 from pear.decision.blackbox import BlackBox, from_callable
 from pear.decision.several import several
-from pear.errors import ModelError, ModelRefused
+from pear.errors import InvalidSetting, ModelError, ModelRefused
 from pear.problem import Problem
 
 RUNS_CODE = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".pt", ".pth")
@@ -144,26 +145,54 @@ def _in_memory(model: Any, problem: Problem, settings: dict[str, Any]) -> BlackB
     )
 
 
+def save_sklearn(model: Any, path: str | Path) -> Path:
+    """Write a fitted estimator as a ``.skops`` file, which loads without running its code."""
+    path = Path(path)
+    if path.suffix != ".skops":
+        raise InvalidSetting(f"'path' must end in .skops (got {path.name!r})")
+    _skops().dump(model, path)
+    return path
+
+
+class _NoTorch:
+    """Makes torch as good as not installed for what looks for it."""
+
+    def find_spec(self, name: str, *place: Any) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("torch is not needed here", name=name)
+
+
+def _skops() -> Any:
+    """``skops.io``, without torch: its look at all of scikit-learn would import it, for seconds."""
+    if "torch" in sys.modules:
+        return importlib.import_module("skops.io")
+    hidden = _NoTorch()
+    sys.meta_path.insert(0, hidden)
+    try:
+        return importlib.import_module("skops.io")
+    finally:
+        sys.meta_path.remove(hidden)
+
+
 def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
     """The estimator in a skops file, if it holds nothing but known and trusted types."""
-    import skops.io
-
-    path = Path(path)
+    skops, path = _skops(), Path(path)
     if not zipfile.is_zipfile(path):
         raise ModelRefused(
             f"'{path.name}' is not a skops file (those are zip archives); save the model again "
             "with pear.decision.save_sklearn"
         )
     try:
-        unknown = skops.io.get_untrusted_types(file=path)
+        unknown = skops.get_untrusted_types(file=path)
         refused = sorted(set(unknown) - set(KNOWN_SAFE) - set(trusted))
-        model = None if refused else skops.io.load(path, trusted=list(unknown))
+        model = None if refused else skops.load(path, trusted=list(unknown))
     except Exception as error:
         raise ModelRefused(f"'{path.name}' cannot be read as skops: {error}") from error
     if refused:
         raise ModelRefused(
             f"'{path.name}' holds types that are not known to be safe: {', '.join(refused)}; if "
-            f"you trust its author, load it with trusted={refused!r}"
+            f"you trust its author, load it with {' '.join(f'--trust {name}' for name in refused)} "
+            f"(in Python: trusted={refused!r})"
         )
     check_trees(model, path.name)
     return model

@@ -1,8 +1,8 @@
 """What does a model in an ONNX file say?
 
-Such a file has either one input per feature, named like it, or a single tensor. A single
-tensor as wide as the problem gets the numbers as they are; one as wide as the one-hot
-encoding gets that. Files made by :func:`export_onnx` carry the names of the classes.
+Such a file has either one input per feature, named like it or as the problem declares, or a single
+tensor whose columns the problem declares. Files made by :func:`export_onnx` carry the names of the
+classes and what stands for a missing text.
 """
 
 from __future__ import annotations
@@ -10,21 +10,41 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.adapters.frames import number_matrix
-from pear.decision.adapters.torch import Output, check_output, probabilities
+from pear.decision.adapters.torch import (
+    Output,
+    check_output,
+    probabilities,
+    refuse_probabilities,
+    wild,
+)
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.errors import InvalidSetting, ModelError, ModelRefused
+from pear.decision.inputs import (
+    Inputs,
+    feature_order,
+    in_order_words,
+    sources_of,
+    what_to_declare,
+)
+from pear.errors import ModelError, ModelRefused
 from pear.optional import require
 from pear.problem import Problem
+from pear.problem.checks import is_missing
 from pear.problem.features import FeatureSpace, States
+from pear.problem.inputs import ModelInput
 
 CLASSES_KEY = "pear.classes"
 """Metadata of the file: the model's classes as a JSON list."""
+
+INPUTS_KEY, OUTPUT_KEY = "pear.inputs", "pear.output"
+"""Metadata of the file: its declared columns as a JSON list, and what its numbers are."""
+
+MISSING_KEY = "pear.missing"
+"""Metadata of the file: the text that its inputs of text take for a missing value."""
 
 _DTYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
@@ -43,24 +63,50 @@ def from_onnx(
     model: str | Path | bytes,
     problem: Problem,
     *,
-    output: Output = "probabilities",
+    output: Output | None = None,
+    inputs: Sequence[ModelInput] | None = None,
     classes: Sequence[Any] = (),
     name: str = "",
 ) -> BlackBox:
-    """A model in an ONNX file (or its bytes) as a black box; needs the extra ``onnx``."""
-    check_output(output)
+    """A model in an ONNX file (or its bytes) as a black box; needs the extra ``onnx``.
+
+    What is left out is as the problem declares it, else as the file says: ``output`` (else
+    probabilities), ``inputs`` (``[model.inputs]``) and ``classes``.
+    """
+    if output is not None:
+        check_output(output)
     content = model if isinstance(model, bytes) else Path(model).read_bytes()
     name = name or ("ONNX model" if isinstance(model, bytes) else Path(model).name)
-    function = OnnxScores(content, problem.space, name, output)
-    known = tuple(classes) or function.classes
-    return BlackBox(function, problem.space, problem.goal, name=name, classes=known).checked()
+    declared = problem.interface.inputs if inputs is None else tuple(inputs)
+    stated = output or problem.interface.output
+    function = OnnxScores(content, problem.space, name, stated, declared)
+    if function.output == "logits":
+        refuse_probabilities(function.probed, name)
+    known = tuple(classes) or problem.interface.classes or function.classes
+    return BlackBox(
+        function,
+        problem.space,
+        problem.goal,
+        name=name,
+        classes=known,
+        doubts=function.doubts,
+        uses=function.uses,
+    ).checked()
 
 
 class OnnxScores:
     """The score function of an ONNX model; pickles as its bytes."""
 
-    def __init__(self, content: bytes, space: FeatureSpace, name: str, output: Output) -> None:
+    def __init__(
+        self,
+        content: bytes,
+        space: FeatureSpace,
+        name: str,
+        output: Output | Literal[""] = "",
+        declared: tuple[ModelInput, ...] = (),
+    ) -> None:
         self.content, self.space, self.name, self.output = content, space, name, output
+        self.declared = declared
         self._open()
 
     def _open(self) -> None:
@@ -77,31 +123,76 @@ class OnnxScores:
                 f"'{self.name}' cannot be read as ONNX ({str(error)[:200]}); export it again"
             ) from error
         self._inputs = [(i.name, i.type, list(i.shape)) for i in self._session.get_inputs()]
-        self._width = self._single_width()
+        facts = self._session.get_modelmeta().custom_metadata_map
+        self._missing_text: str | None = facts.get(MISSING_KEY)
+        self.output = self.output or facts.get(OUTPUT_KEY, "probabilities")
+        if not self.declared and INPUTS_KEY in facts:
+            self.declared = tuple(ModelInput(**entry) for entry in json.loads(facts[INPUTS_KEY]))
+        self.doubts: tuple[str, ...] = ()
+        self._sources = self._named_sources()
+        self._matrix = None if self._sources else self._declared_matrix()
         self._result = self._score_output()
-        labels = self._session.get_modelmeta().custom_metadata_map.get(CLASSES_KEY)
+        labels = facts.get(CLASSES_KEY)
         self.classes: tuple[Any, ...] = tuple(json.loads(labels)) if labels else ()
         if self._result.type.startswith("seq(map("):
-            self.classes = tuple(self._run(np.zeros((1, len(self.space))))[0])
+            some = probe_states(self.space, 1, np.random.default_rng(0))
+            self.classes = tuple(self._run(self._feed(some))[0])
         elif not self.classes:
             self.classes = self._classes_by_answers(classes_in_graph(self.content))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in ("content", "space", "name", "output")}
+        kept = ("content", "space", "name", "output", "declared")
+        return {key: getattr(self, key) for key in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
 
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The features that an input is made of."""
+        entries = self._matrix.columns if self._matrix else self._sources.values()
+        seen = {entry.source for entry in entries}
+        return tuple(name for name in self.space.names if name in seen)
+
     def __call__(self, states: States) -> NDArray[np.float64]:
-        result = self._run(states)
+        return self._scores(self._feed(states))
+
+    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+        """Scores of one record, its inputs made one by one."""
+        if self._matrix is not None:
+            [(name, kind, _)] = self._inputs
+            return self._scores({name: np.array([self._matrix.plainly(record)], _DTYPES[kind])})
+        feed = {}
+        for name, kind, shape in self._inputs:
+            value = self._value(self._sources[name], kind, record[self._sources[name].source])
+            dtype = object if kind == "tensor(string)" else _DTYPES[kind]
+            feed[name] = np.array([[value]] if len(shape) > 1 else [value], dtype)
+        return self._scores(feed)
+
+    def probed(self) -> list[Any]:
+        """What the model itself answers for plausible and for wild inputs."""
+        states = probe_states(self.space, 64, np.random.default_rng(4))
+        if self._matrix is not None:
+            [(name, kind, _)] = self._inputs
+            given = self._matrix(states)
+            feeds = [{name: x.astype(_DTYPES[kind])} for x in (given, wild(given))]
+        else:
+            far = states.copy()
+            numbers = [i for i, f in enumerate(self.space.features) if f.is_number]
+            far[:, numbers] = wild(states[:, numbers])
+            feeds = [self._feed(states), self._feed(far)]
+        return [self._run(feed) for feed in feeds]
+
+    def _scores(self, feed: dict[str, Any]) -> NDArray[np.float64]:
+        result = self._run(feed)
         if isinstance(result, list):
             result = [[row[label] for label in self.classes] for row in result]
         values = np.asarray(result, float)
         return probabilities(values) if self.output == "logits" else values
 
-    def _run(self, states: States) -> Any:
-        return self._session.run([self._result.name], self._feed(states))[0]
+    def _run(self, feed: dict[str, Any]) -> Any:
+        return self._session.run([self._result.name], feed)[0]
 
     def _classes_by_answers(self, stated: tuple[Any, ...]) -> tuple[Any, ...]:
         """Which label the model gives where a column is the largest; the rest as ``stated``.
@@ -128,53 +219,107 @@ class OnnxScores:
             return stated
         return tuple(seen.get(column, f"column {column}") for column in range(width))
 
-    def _single_width(self) -> int | None:
-        """Width of the single tensor the model takes; None for one input per feature."""
-        if len(self._inputs) == 1 and self._inputs[0][0] not in self.space.names:
-            width = self._inputs[0][2][-1]
-            has_categories = self.space.one_hot_width != len(self.space)
-            if not isinstance(width, int):
-                return self.space.one_hot_width if has_categories else len(self.space)
-            if width in (len(self.space), self.space.one_hot_width):
-                return width
-            raise ModelError(
-                f"model '{self.name}' takes a tensor of {width} columns; the problem has "
-                f"{len(self.space)} features ({self.space.one_hot_width} columns when one-hot "
-                "encoded): export the model for this problem"
-            )
-        unknown = [name for name, _, _ in self._inputs if name not in self.space.names]
+    def _named_sources(self) -> dict[str, ModelInput]:
+        """What each named input is made of; empty for a single tensor of many columns."""
+        [(first, _, shape), *more] = self._inputs
+        known = {entry.column for entry in self.declared} | set(self.space.names)
+        wide = bool(shape) and isinstance(shape[-1], int) and len(shape) > 1 and shape[-1] > 1
+        if not more and (first not in known or wide):
+            return {}
+        names = [name for name, _, _ in self._inputs]
+        sources, unknown, strange = sources_of(names, self.declared, self.space)
         if unknown:
             raise ModelError(
                 f"model '{self.name}' has inputs the problem does not have: {', '.join(unknown)}; "
-                f"the features are {', '.join(self.space.names)}"
+                f"the features are {', '.join(self.space.names)}: declare under [model.inputs] "
+                "which feature each is made of"
             )
-        return None
+        if strange:
+            raise ModelError(
+                f"[model.inputs] declares '{strange[0]}', and model '{self.name}' has no such "
+                f"input; it has {', '.join(names)}"
+            )
+        for name, kind, _ in self._inputs:
+            if kind == "tensor(string)":
+                continue
+            _dtype(kind, self.name)
+            entry = sources[name]
+            if entry.encoding == "value" and self.space[entry.source].is_categorical:
+                raise ModelError(
+                    f"model '{self.name}' takes '{name}' as a {kind}, but it is categorical; "
+                    "export the model with its encoder, taking text, or declare its codes under "
+                    "[model.inputs]"
+                )
+        return sources
+
+    def _declared_matrix(self) -> Inputs:
+        """The columns of a single tensor: as declared, else the features if all are numbers."""
+        [(_, kind, shape)] = self._inputs
+        _dtype(kind, self.name)
+        width = shape[-1] if shape and isinstance(shape[-1], int) else None
+        if self.declared:
+            inputs = Inputs(self.space, self.declared)
+            if width not in (None, inputs.width):
+                raise ModelError(
+                    f"model '{self.name}' takes a tensor of {width} columns, and what is declared "
+                    f"makes {inputs.width}: correct [model.inputs]"
+                )
+            return inputs
+        numbers = feature_order(self.space)
+        if numbers is not None and width in (None, len(self.space)):
+            self.doubts = (
+                f"model '{self.name}' takes a tensor without column names: "
+                f"{in_order_words(self.space)}",
+            )
+            return numbers
+        raise ModelError(
+            f"model '{self.name}' takes a tensor of {width or 'some'} columns without names, and "
+            f"nothing says which of them is which of the {len(self.space)} features; export it "
+            f"with one named input per feature (pear.decision.export_onnx), or "
+            f"{what_to_declare(self.space)}"
+        )
 
     def _feed(self, states: States) -> dict[str, Any]:
-        if self._width is not None:
+        if self._matrix is not None:
             [(name, kind, _)] = self._inputs
-            if self._width == len(self.space):
-                matrix = number_matrix(self.space, states, self.name)
-            else:
-                matrix = self.space.one_hot(states)
-            return {name: matrix.astype(_dtype(kind, self.name))}
+            return {name: self._matrix(states).astype(_DTYPES[kind])}
         return {
-            name: self._column(name, kind, states).reshape((-1, 1) if len(shape) > 1 else (-1,))
+            name: self._column(self._sources[name], kind, states).reshape(
+                (-1, 1) if len(shape) > 1 else (-1,)
+            )
             for name, kind, shape in self._inputs
         }
 
-    def _column(self, name: str, kind: str, states: States) -> NDArray[Any]:
-        feature, codes = self.space[name], states[:, self.space.index(name)]
+    def _column(self, entry: ModelInput, kind: str, states: States) -> NDArray[Any]:
+        feature, codes = self.space[entry.source], states[:, self.space.index(entry.source)]
         if kind == "tensor(string)":
-            if feature.is_categorical:
-                return np.asarray(np.array(feature.categories, object)[codes.astype(int)])
-            return np.array([str(feature.value(code)) for code in codes], object)
-        if feature.is_categorical:
-            raise ModelError(
-                f"model '{self.name}' takes '{name}' as a {kind}, but it is categorical; export "
-                "the model with its encoder, taking text"
-            )
-        return np.asarray(codes.astype(_dtype(kind, self.name)))
+            distinct, places = np.unique(codes, return_inverse=True)
+            texts = [self._value(entry, kind, feature.value(code)) for code in distinct]
+            return np.array(texts, object)[places]
+        numbers = Inputs(self.space, (entry,))(states)[:, 0]
+        if np.isnan(numbers).any() and not kind.startswith(("tensor(float", "tensor(double")):
+            raise self._no_missing(entry)
+        return numbers.astype(_DTYPES[kind])
+
+    def _value(self, entry: ModelInput, kind: str, value: Any) -> Any:
+        """What one input is given for one value."""
+        feature = self.space[entry.source]
+        if kind != "tensor(string)":
+            [number] = entry.number(feature, value)
+            if number != number and not kind.startswith(("tensor(float", "tensor(double")):
+                raise self._no_missing(entry)
+            return number
+        if is_missing(value):
+            value = self._missing_text if entry.missing is None else entry.missing
+            if value is None:
+                raise self._no_missing(entry)
+        return str(value)
+
+    def _no_missing(self, entry: ModelInput) -> ModelError:
+        return ModelError(
+            f"model '{self.name}' cannot be given a missing '{entry.source}': declare what stands "
+            f"for it as 'missing' of {entry.column} under [model.inputs]"
+        )
 
     def _score_output(self) -> Any:
         """The output with the scores: named like probabilities, else the last of numbers."""
@@ -206,43 +351,6 @@ def classes_in_graph(content: bytes) -> tuple[Any, ...]:
             if not found and attribute.name.startswith("classlabels_"):
                 found = list(onnx.helper.get_attribute_value(attribute))
     return tuple(label.decode() if isinstance(label, bytes) else label for label in found)
-
-
-def export_onnx(model: Any, problem: Problem, path: str | Path) -> Path:
-    """Write a scikit-learn classifier fitted on a DataFrame as ONNX, one input per feature.
-
-    Numbers and booleans become single-precision inputs, categories text. Needs the extra
-    ``onnx``.
-    """
-    path = Path(path)
-    if path.suffix != ".onnx":
-        raise InvalidSetting(f"'path' must end in .onnx (got {path.name!r})")
-    convert = require("skl2onnx").to_onnx
-    types = require("skl2onnx.common.data_types")
-    names = [str(n) for n in getattr(model, "feature_names_in_", ())]
-    if not names:
-        raise ModelError(
-            "the model was not fitted on a DataFrame; fit it on one with the feature names as "
-            "columns"
-        )
-    text, number = types.StringTensorType, types.FloatTensorType
-    initial = [
-        (name, (text if problem.space[name].is_categorical else number)([None, 1]))
-        for name in names
-    ]
-    try:
-        made = convert(model, initial_types=initial, options={"zipmap": False})
-    except Exception as error:  # skl2onnx raises many kinds, for what it does not know yet
-        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise ModelError(
-            f"'{type(model).__name__}' cannot be written as ONNX ({first}); "
-            "save it with save_sklearn as .skops instead"
-        ) from error
-    entry = made.metadata_props.add()
-    entry.key = CLASSES_KEY
-    entry.value = json.dumps(np.asarray(model.classes_).tolist())
-    path.write_bytes(made.SerializeToString())
-    return path
 
 
 def _dtype(kind: str, name: str) -> Any:

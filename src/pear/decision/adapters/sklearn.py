@@ -1,27 +1,30 @@
 """What does a fitted scikit-learn estimator or pipeline say?
 
-XGBoost and LightGBM classifiers come through the same interface.
+XGBoost, LightGBM and CatBoost classifiers come through the same interface.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision.adapters.fast_columns import FastColumns, fast_columns
-from pear.decision.adapters.frames import FrameMaker, number_matrix
+from pear.decision.adapters.frames import FrameMaker
 from pear.decision.adapters.known_values import check_known_values
-from pear.decision.blackbox import BlackBox
+from pear.decision.blackbox import BlackBox, probe_states
+from pear.decision.inputs import Inputs, feature_order, in_order_words, what_to_declare
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
+from pear.problem.inputs import ModelInput
 from pear.problem.problem import class_key
 
-Inputs = Literal["auto", "frame", "numbers", "codes", "one_hot"]
+Kind = Literal["auto", "frame", "numbers", "codes"]
 Method = Literal["predict_proba", "decision_function", "predict"]
 
 
@@ -30,44 +33,70 @@ def from_sklearn(
     problem: Problem,
     *,
     name: str = "",
-    inputs: Inputs = "auto",
+    inputs: Kind | Sequence[ModelInput] = "auto",
     category_dtype: bool | None = None,
 ) -> BlackBox:
     """A fitted estimator or pipeline as a black box.
 
-    ``inputs`` says what the model was fitted on: a ``frame`` with the feature names as
-    columns, an array of ``numbers``, the same with ``codes`` in place of categories, or
-    the ``one_hot`` encoding of :meth:`FeatureSpace.one_hot`. ``auto`` looks at what the
-    model remembers. Estimators without probabilities are asked for their decision
-    function (passed through a sigmoid), else for their class (scores 0 and 1).
+    Estimators without probabilities are asked for their decision function (passed through a
+    sigmoid), else for their class (scores 0 and 1).
 
+    Parameters
+    ----------
+    inputs
+        What the model was fitted on. ``auto``: the columns it remembers, each as the problem's
+        ``[model.inputs]`` declares it, else the feature of its name; a model that remembers none
+        is given the declared columns as an array. A list declares them here. A ``frame`` has the
+        feature names as columns; ``numbers`` are the features in their order as an array, and
+        ``codes`` the same with the positions of categories.
+    category_dtype
+        Whether categories are pandas categoricals; found out if left out.
+
+    Raises
+    ------
+    ModelError
+        Where nothing tells which column is what, naming what to declare.
+
+    Examples
+    --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from pear.problem import *
-    >>> space = FeatureSpace((Feature("income"),))
-    >>> problem = Problem(space, ActionSpace(space, (Action("earn", "income", "add", (1,)),)),
-    ...                   CostGraph(space))
-    >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> import pandas as pd
+    >>> problem = Problem([Feature("income")], [Action("earn", "income", "add", (1,))])
+    >>> table = pd.DataFrame({"income": [0.0, 1.0, 2.0, 3.0]})
+    >>> model = LogisticRegression().fit(table, [0, 0, 1, 1])
     >>> from_sklearn(model, problem).score(np.array([[1.5]])).round(3)
     array([0.5])
     """
-    if inputs not in get_args(Inputs):
+    if isinstance(inputs, str) and inputs not in get_args(Kind):
         raise InvalidSetting(
-            f"'inputs' must be one of {', '.join(get_args(Inputs))} (got {inputs!r})"
+            f"'inputs' must be one of {', '.join(get_args(Kind))}, or a list of ModelInput "
+            f"(got {inputs!r})"
         )
-    name = name or type(final_estimator(model)).__name__
-    function = SklearnScores(
-        model,
-        problem.space,
-        name,
-        _inputs(model, problem.space, name) if inputs == "auto" else inputs,
-        _wants_category_dtype(model) if category_dtype is None else category_dtype,
-        _method(model, name),
-        tuple(class_key(value) for value in problem.goal.favourable),
-    )
+    space, name = problem.space, name or type(final_estimator(model)).__name__
+    declared = problem.interface.inputs if isinstance(inputs, str) else tuple(inputs)
+    kind = inputs if isinstance(inputs, str) else "auto"
+    columns = column_names(model, space)
+    doubts: tuple[str, ...] = ()
+    maker: FrameMaker | Inputs
+    if kind == "frame" or (kind == "auto" and columns):
+        maker = _frame(model, space, columns, declared, category_dtype, name)
+    elif kind in ("numbers", "codes"):
+        maker = _in_order(space, kind, name)
+    elif declared:
+        maker = Inputs(space, declared)
+    else:
+        maker, doubts = _without_names(model, space, name)
+    _check_width(model, maker, name)
+    favourable = tuple(class_key(value) for value in problem.goal.favourable)
+    function = SklearnScores(model, space, name, maker, _method(model, name), favourable)
     classes = function.classes if function.method == "predict_proba" else ()
-    seen = [str(column) for column in getattr(model, "feature_names_in_", ())]
-    uses = tuple(feature for feature in problem.space.names if feature in seen)
-    return BlackBox(function, problem.space, problem.goal, name, classes, uses=uses).checked()
+    entries = maker.columns if isinstance(maker, Inputs) else maker.sources.values()
+    seen = {entry.source for entry in entries}
+    uses = tuple(feature for feature in space.names if feature in seen)
+    return BlackBox(
+        function, space, problem.goal, name, classes, uses=uses, doubts=doubts
+    ).checked()
 
 
 @dataclass
@@ -77,30 +106,30 @@ class SklearnScores:
     model: Any
     space: FeatureSpace
     name: str
-    inputs: Inputs
-    category_dtype: bool
+    maker: FrameMaker | Inputs
     method: Method
     favourable: tuple[str | float, ...] = ()
     classes: tuple[Any, ...] = ()
-    _frame: FrameMaker | None = field(default=None, repr=False)
     _fast: FastColumns | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         classes = getattr(self.model, "classes_", None)
         self.classes = () if classes is None else tuple(np.asarray(classes).tolist())
-        if self.inputs == "frame":
-            columns = getattr(self.model, "feature_names_in_", self.space.names)
-            self._frame = FrameMaker(
-                self.space, [str(c) for c in columns], category_dtype=self.category_dtype
-            )
-            check_known_values(self.model, self.space, self._frame, self.name)
-            self._fast = fast_columns(self.model, self.space, self._frame)
+        if isinstance(self.maker, FrameMaker):
+            check_known_values(self.model, self.maker, self.name)
+            self._fast = fast_columns(self.model, self.space, self.maker)
 
     def __call__(self, states: States) -> NDArray[np.float64]:
         if self._fast is not None:
-            model, table = final_estimator(self.model), self._fast(states)
-        else:
-            model, table = self.model, self.table(states)
+            return self._scores(final_estimator(self.model), self._fast.handed_on(states))
+        return self._scores(self.model, self.table(states))
+
+    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+        """Scores of one record, through the whole pipeline, as a program outside would."""
+        made: Any = self.maker.plainly(record)
+        return self._scores(self.model, np.array([made]) if isinstance(made, list) else made)
+
+    def _scores(self, model: Any, table: Any) -> NDArray[np.float64]:
         if self.method == "predict_proba":
             return np.asarray(model.predict_proba(table), float)
         if self.method == "decision_function":
@@ -124,11 +153,7 @@ class SklearnScores:
 
     def table(self, states: States) -> Any:
         """What the model is given for these states."""
-        if self._frame is not None:
-            return self._frame(states)
-        if self.inputs == "one_hot":
-            return self.space.one_hot(states)
-        return states if self.inputs == "codes" else number_matrix(self.space, states, self.name)
+        return self.maker(states)
 
     def _favours_last(self) -> bool:
         if not self.favourable or not self.classes:
@@ -141,17 +166,6 @@ class SklearnScores:
                 f"{', '.join(map(str, self.classes))}: correct 'favourable' in the problem's goal"
             )
         return known[-1] in self.favourable
-
-
-def save_sklearn(model: Any, path: str | Path) -> Path:
-    """Write a fitted estimator as a ``.skops`` file, which loads without running its code."""
-    import skops.io
-
-    path = Path(path)
-    if path.suffix != ".skops":
-        raise InvalidSetting(f"'path' must end in .skops (got {path.name!r})")
-    skops.io.dump(model, path)
-    return path
 
 
 def final_estimator(model: Any) -> Any:
@@ -170,34 +184,126 @@ def _method(model: Any, name: str) -> Method:
     )
 
 
-def _inputs(model: Any, space: FeatureSpace, name: str) -> Inputs:
+def column_names(model: Any, space: FeatureSpace) -> list[str]:
+    """The columns a model remembers, in its order; empty where it was fitted on an array."""
     names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return "frame"
+    if names is None:
+        names = getattr(model, "feature_names_", None)  # CatBoost's; numbers where it had none.
+        if names is None or list(names) == [str(place) for place in range(len(names))]:
+            return []
+    spelled = {re.sub(r"\s", "_", feature): feature for feature in space.names}
+    known = [str(name) for name in names]
+    # LightGBM writes spaces in names as underscores.
+    return [name if name in space.names else spelled.get(name, name) for name in known]
+
+
+def _frame(
+    model: Any,
+    space: FeatureSpace,
+    columns: list[str],
+    declared: tuple[ModelInput, ...],
+    category_dtype: bool | None,
+    name: str,
+) -> FrameMaker:
+    made = [
+        FrameMaker(space, columns or space.names, declared=declared, category_dtype=as_category)
+        for as_category in (False, True)
+    ]
+    if category_dtype is None:
+        category_dtype = _wants_category_dtype(model, made, name)
+    return made[category_dtype]
+
+
+def _in_order(space: FeatureSpace, kind: str, name: str) -> Inputs:
+    """The features in their order, as an array."""
+    if kind == "codes":
+        return Inputs(
+            space,
+            tuple(
+                ModelInput(f.name, encoding="code" if f.is_categorical else "value")
+                for f in space.features
+            ),
+        )
+    numbers = feature_order(space)
+    if numbers is None:
+        texts = [feature.name for feature in space.features if feature.is_categorical]
+        raise ModelError(
+            f"model '{name}' takes an array of {len(space)} numbers, but {', '.join(texts)} are "
+            "categories; fit a pipeline on a DataFrame with column names, or pass "
+            "inputs='codes' if the model was trained on the positions of the categories"
+        )
+    return numbers
+
+
+def _without_names(
+    model: Any, space: FeatureSpace, name: str
+) -> tuple[FrameMaker | Inputs, tuple[str, ...]]:
+    """What a model is given that remembers no columns, where there is one thing it can be."""
     width = getattr(model, "n_features_in_", None)
-    has_categories = any(feature.is_categorical for feature in space.features)
-    if width is None or (width == len(space) and not has_categories):
-        return "frame" if has_categories else "numbers"
-    if width == space.one_hot_width and has_categories:
-        return "one_hot"
-    if width == len(space):
-        return "numbers"
+    if width is None:
+        return FrameMaker(space, space.names), (
+            f"model '{name}' does not say what it was fitted on: it is given a table with the "
+            "features as columns; declare [model.inputs] to be sure",
+        )
+    numbers = feature_order(space)
+    if numbers is not None and width == len(space):
+        return numbers, (
+            f"model '{name}' was fitted on an array without column names: {in_order_words(space)}",
+        )
     raise ModelError(
-        f"model '{name}' was fitted on {width} columns without names; the problem has "
-        f"{len(space)} features ({space.one_hot_width} columns when one-hot encoded): fit it on a "
-        "DataFrame with the feature names as columns"
+        f"model '{name}' was fitted on an array of {width} columns without names, and nothing says "
+        f"which of them is which of the {len(space)} features; fit it on a DataFrame with the "
+        f"feature names as columns, or {what_to_declare(space)}"
     )
 
 
-def _wants_category_dtype(model: Any) -> bool:
-    """Whether the model reads pandas categoricals itself; inside a pipeline an encoder does."""
-    if getattr(model, "steps", None):
+def _check_width(model: Any, maker: FrameMaker | Inputs, name: str) -> None:
+    width = getattr(model, "n_features_in_", None)
+    given = maker.width if isinstance(maker, Inputs) else len(maker.columns)
+    if width is not None and width != given:
+        raise ModelError(
+            f"model '{name}' takes {width} columns, and what is declared makes {given}: correct "
+            "[model.inputs]"
+        )
+
+
+def _wants_category_dtype(model: Any, made: Sequence[FrameMaker], name: str) -> bool:
+    """Whether the model reads pandas categoricals itself."""
+    columns = [made[0].values_of(column) for column in made[0].columns]
+    if not any(feature is not None and feature.is_categorical for feature in columns):
         return False
     if getattr(model, "enable_categorical", False):
         return True
     booster = getattr(model, "_Booster", None)
     if getattr(booster, "pandas_categorical", None):
         return True
-    return getattr(model, "is_categorical_", None) is not None and (
-        getattr(model, "categorical_features", None) == "from_dtype"
+    if getattr(model, "is_categorical_", None) is not None:
+        return getattr(model, "categorical_features", None) == "from_dtype"
+    if getattr(model, "steps", None) is None and not _holds_others(model):
+        return False
+    # An encoder further in takes texts, an estimator further in may want categoricals: try both.
+    ask = getattr(model, "predict_proba", None) or getattr(model, "predict", None)
+    if ask is None:
+        return False
+    probes = probe_states(made[0].space, 64, np.random.default_rng(3))
+    answers: list[Any] = []
+    for maker in made:
+        try:
+            answers.append(np.asarray(ask(maker(probes))))
+        except Exception:
+            answers.append(None)
+    as_text, as_category = answers
+    if as_text is None or as_category is None or np.array_equal(as_text, as_category):
+        return as_text is None and as_category is not None
+    raise ModelError(
+        f"model '{name}' answers otherwise when categories are pandas categoricals; say which it "
+        "was trained on: from_sklearn(…, category_dtype=True or False)"
+    )
+
+
+def _holds_others(model: Any) -> bool:
+    """Whether an estimator is made of further ones: a search, a calibration, a vote."""
+    return any(
+        hasattr(model, part)
+        for part in ("best_estimator_", "calibrated_classifiers_", "estimators_")
     )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.blackbox import BlackBox
-from pear.errors import InvalidSetting
+from pear.decision.blackbox import BlackBox, probe_states
+from pear.decision.inputs import Inputs, what_to_declare
+from pear.errors import InvalidSetting, ModelError
 from pear.optional import require
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
+from pear.problem.inputs import ModelInput
 
 Output = Literal["logits", "probabilities"]
 
@@ -23,14 +25,27 @@ def from_torch(
     problem: Problem,
     *,
     output: Output = "logits",
+    inputs: Sequence[ModelInput] | None = None,
     encode: Callable[[States], NDArray[np.float64]] | None = None,
     classes: Sequence[Any] = (),
     name: str = "",
 ) -> BlackBox:
-    """A torch module over the one-hot encoding (or your own ``encode``) as a black box.
+    """A torch module as a black box.
 
     One output per row is the favourable decision; several are classes. ``logits`` go
     through a sigmoid or a softmax here, ``probabilities`` are taken as they are.
+
+    Parameters
+    ----------
+    inputs
+        The module's columns in order; left out, those of the problem's ``[model.inputs]``.
+    encode
+        Your own function of states ``(n, d)``, shape ``(n, columns)``, in place of ``inputs``.
+
+    Raises
+    ------
+    ModelError
+        Where nothing says what the columns are, or logits are probabilities already.
     """
     check_output(output)
     torch = require("torch")
@@ -39,14 +54,25 @@ def from_torch(
             f"'module' must be a torch module (got a {type(module).__name__}); wrap a function "
             "with from_callable"
         )
-    function = TorchScores(module.eval(), problem.space, output, encode)
-    return BlackBox(
-        function,
-        problem.space,
-        problem.goal,
-        name=name or type(module).__name__,
-        classes=tuple(classes),
-    ).checked()
+    if encode is not None and inputs is not None:
+        raise InvalidSetting("'inputs' and 'encode' say the same; give one of the two")
+    name = name or type(module).__name__
+    declared = tuple(inputs or problem.interface.inputs)
+    if encode is None and not declared:
+        raise ModelError(
+            f"module '{name}' takes columns without names, and nothing says which of them is which "
+            f"feature and how it is scaled; {what_to_declare(problem.space)}, or give them as "
+            "from_torch(…, inputs=[ModelInput(…), …])"
+        )
+    function = TorchScores(
+        module.eval(), problem.space, output, encode or Inputs(problem.space, declared)
+    )
+    _check_columns(function, name)
+    if output == "logits":
+        given = function.some_inputs()
+        refuse_probabilities(lambda: (function.raw(x) for x in (given, wild(given))), name)
+    known = tuple(classes) or problem.interface.classes
+    return BlackBox(function, problem.space, problem.goal, name=name, classes=known).checked()
 
 
 @dataclass
@@ -56,19 +82,70 @@ class TorchScores:
     module: Any
     space: FeatureSpace
     output: Output
-    encode: Callable[[States], NDArray[np.float64]] | None = None
+    encode: Callable[[States], NDArray[np.float64]]
 
     def __call__(self, states: States) -> NDArray[np.float64]:
+        values = self.raw(self.encode(states))
+        return probabilities(values) if self.output == "logits" else values
+
+    def raw(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the module itself answers for its own inputs ``(n, columns)``."""
         torch = require("torch")
-        encoded = self.space.one_hot(states) if self.encode is None else self.encode(states)
         parameter = next(iter(self.module.parameters()), None)
         settings = (
             {} if parameter is None else {"dtype": parameter.dtype, "device": parameter.device}
         )
         with torch.no_grad():
-            result = self.module(torch.as_tensor(encoded).to(**settings))
-        values = np.asarray(result.detach().cpu().numpy(), float)
+            result = self.module(torch.as_tensor(matrix).to(**settings))
+        return np.asarray(result.detach().cpu().numpy(), float)
+
+    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+        """Scores of one record, its columns made one by one."""
+        if not isinstance(self.encode, Inputs):
+            return self(self.space.encode([record]))
+        values = self.raw(np.array([self.encode.plainly(record)]))
         return probabilities(values) if self.output == "logits" else values
+
+    def some_inputs(self) -> NDArray[np.float64]:
+        """Inputs of plausible people ``(n, columns)``."""
+        return np.asarray(self.encode(probe_states(self.space, 64, np.random.default_rng(4))))
+
+
+def _check_columns(function: TorchScores, name: str) -> None:
+    """Refuse declared columns that the module's first layer does not take."""
+    given = function.some_inputs().shape[1]
+    layers = (layer for layer in function.module.modules() if hasattr(layer, "in_features"))
+    first = next(layers, None)
+    if first is not None and isinstance(function.encode, Inputs) and first.in_features != given:
+        raise ModelError(
+            f"module '{name}' takes {first.in_features} columns, and what is declared makes "
+            f"{given}: correct [model.inputs]"
+        )
+
+
+def refuse_probabilities(ask: Callable[[], Iterable[NDArray[np.float64]]], name: str) -> None:
+    """Refuse logits that are probabilities already: a second sigmoid would bring all near 1/2.
+
+    ``ask`` gives the model's own answers for plausible and for wild inputs: one that ends in a
+    sigmoid or a softmax stays in [0, 1] whatever it is given.
+    """
+    try:
+        answers = [np.asarray(answer, float) for answer in ask()]
+    except Exception:
+        return  # What it cannot take is told with the row when it is asked for scores.
+    answers = [answer[np.isfinite(answer)] for answer in answers]
+    if all(len(a) and (a >= 0.0).all() and (a <= 1.0).all() for a in answers):
+        raise ModelError(
+            f"model '{name}' answers with numbers in [0, 1] whatever it is given: they are "
+            'probabilities already, not logits; say output = "probabilities" (under [model] in '
+            "the problem, or when the model is loaded)"
+        )
+
+
+def wild(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inputs far out on both sides, of the shape of plausible ones."""
+    signs = np.random.default_rng(5).choice([-1.0, 1.0], inputs.shape)
+    return np.asarray(1e3 * signs * (np.abs(np.nan_to_num(inputs)) + 1.0))
 
 
 def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -177,14 +177,14 @@ def look_inside(black_box: BlackBox) -> Inside | None:
 def _open(black_box: BlackBox) -> tuple[Encoding, Found] | None:
     function: Any = black_box.function
     if isinstance(function, Network):
-        return function.space.one_hot, own_network(function)
+        return function.inputs, own_network(function)
     if isinstance(function, DecisionTree):
-        return function.space.one_hot, ensembles.own_tree(function)
+        return function.inputs, ensembles.own_tree(function)
     if isinstance(function, SklearnScores):
         return _open_sklearn(function, black_box)
-    if type(function).__name__ == "TorchScores" and function.encode is None:
+    if type(function).__name__ == "TorchScores":
         found = torch_network(function.module, function.output)
-        return None if found is None else (function.space.one_hot, found)
+        return None if found is None else (function.encode, found)
     return None
 
 
