@@ -43,19 +43,22 @@ class Cell:
 class Line:
     """A row of the comparison: what it is about, how it is now, and a cell for each plan.
 
-    Where all plans do the same, ``shared``, the label is the whole step and the cells say yes.
+    Where all plans that do something about it do the same, the label is the whole step and the
+    cells say yes or no; ``shared`` where all do.
     """
 
     label: str
     now: str
     cells: tuple[Cell, ...]
     shared: bool = False
-    refusals: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)
 class ToldQuestion:
-    """Plans side by side. ``facts`` are time, money, loan and score; ``lines`` the steps."""
+    """Plans side by side. ``facts`` are time, money, loan and score; ``lines`` the steps.
+
+    ``too_hard`` are the things to do one by one, each with the limit that leaves it out.
+    """
 
     number: int
     id: str
@@ -64,6 +67,7 @@ class ToldQuestion:
     facts: tuple[Line, ...]
     lines: tuple[Line, ...]
     shared: tuple[Line, ...]
+    too_hard: tuple[Refusal, ...]
 
 
 @dataclass(frozen=True)
@@ -210,15 +214,25 @@ class _Teller:
             facts=facts,
             lines=tuple(lines),
             shared=(*(self._line(row) for row in rows if row.shared), *same),
+            too_hard=tuple(self._too_hard(row) for row in rows),
         )
+
+    def _too_hard(self, row: Row) -> Refusal:
+        label = self.words.step(row.step) if row.one_way else self._name(row)
+        return Refusal(label, refusals(self.words.problem, row.step)[-1])
+
+    def _name(self, row: Row) -> str:
+        return capital(self.words.problem.space[row.feature].words)
 
     def _line(self, row: Row) -> Line:
         texts = self.words.texts
-        feature = self.words.problem.space[row.feature]
         if row.one_way:
             yes, no = texts("compare.yes"), texts("compare.no")
-            cells = tuple(Cell(yes if step else no, step is not None) for step in row.steps)
-            return Line(self.words.step(row.step), "", cells, row.shared, self._refusals(row.step))
+            cells = tuple(
+                Cell(yes, True, self._refusals(step)) if step is not None else Cell(no)
+                for step in row.steps
+            )
+            return Line(self.words.step(row.step), "", cells, row.shared)
         before = row.step.before
         now = texts("compare.now", value=self.words.value(row.feature, before))
         cells = tuple(
@@ -227,7 +241,7 @@ class _Teller:
             else Cell(texts("compare.same"))
             for step in row.steps
         )
-        return Line(capital(feature.words), now, cells)
+        return Line(self._name(row), now, cells)
 
     def _order(self, plans: Sequence[Plan]) -> Line:
         """Plans of the same steps differ in their order only."""
@@ -244,7 +258,7 @@ class _Teller:
         columns = {
             "time": [self.words.plan_time(plan) for plan in plans],
             "money": [self.words.plan_money(plan) for plan in plans],
-            "loan": [self.words.loan(plan)[0] for plan in plans],
+            "loan": [self.words.loan(plan, short=True)[0] for plan in plans],
             "score": [self._reached(plan) for plan in plans],
         }
         lines = [

@@ -165,7 +165,7 @@ class Words:
             if value:
                 yield self.texts(f"money.{key}", amount=self.amount(value))
 
-    def loan(self, plan: Plan) -> tuple[str, str]:
+    def loan(self, plan: Plan, *, short: bool = False) -> tuple[str, str]:
         """What somebody would get at the end of a plan, and what it costs in all."""
         asked = self.problem.asked
         record = {**plan.start, **{step.feature: step.after for step in plan.steps}}
@@ -175,6 +175,7 @@ class Words:
         kind = (
             "amount" if offer.months is None else "months" if offer.monthly is None else "monthly"
         )
+        kind = "short" if short and kind == "monthly" else kind
         words = self.texts(
             f"loan.{kind}",
             amount=self.amount(offer.amount),
