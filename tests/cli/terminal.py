@@ -34,13 +34,13 @@ class Terminal:
         )
         os.close(inside)
 
-    def wait_for(self, text: str, seconds: float = 90.0) -> str:
-        """Read until ``text`` stands on the screen after what was read before."""
+    def wait_for(self, *texts: str, seconds: float = 90.0) -> str:
+        """Read until one of the texts stands on the screen after what was read before."""
         seen = len(self.screen)
         limit = time.monotonic() + seconds
-        while text not in self.screen[seen:]:
+        while not any(text in self.screen[seen:] for text in texts):
             if not self._read(limit):
-                raise AssertionError(f"{text!r} never came; the screen was:\n{self.screen}")
+                raise AssertionError(f"{texts!r} never came; the screen was:\n{self.screen}")
         return self.screen[seen:]
 
     def press(self, keys: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -61,7 +62,14 @@ def test_the_demo_simulates_a_person_where_there_is_no_terminal():
         timeout=240,
         check=True,
     )
-    parts = ["refused", "Question 1", "The person picks plan", "Your plan", "Proven", "regret"]
+    parts = [
+        "refused",
+        "Question 1",
+        "The person picks plan",
+        "Your plan",
+        "We tried every way",
+        "regret",
+    ]
     for part in [*parts, "Without it"]:
         assert part in result.stdout
 
@@ -75,11 +83,26 @@ def test_the_demo_asks_you_at_a_terminal():
     assert "Without it" in terminal.screen
     terminal.press("a")
     terminal.wait_for("quit")
+    terminal.press("z")
+    terminal.wait_for("“z” is not one of the keys")
     terminal.press("f")
     terminal.wait_for("this one is fine")
     terminal.press("y")
     assert terminal.end() == 0
     assert "Your plan" in terminal.screen
+
+
+def test_the_demo_speaks_other_languages():
+    result = subprocess.run(
+        [sys.executable, "-m", "pear", "demo", "--person", "Ben", "--language", "de"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    for part in ("Frage 1", "Was würden Sie eher tun?", "Ihr Plan", "Punkte"):
+        assert part in result.stdout
 
 
 def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
@@ -97,7 +120,9 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     second.wait_for("Going on after 1 answers")
     second.wait_for("quit")
     second.press("x")
-    second.wait_for("Which can't you do at all?")
+    second.wait_for("Which of these is too hard?")
+    second.press("1")
+    second.wait_for("What exactly can’t you do?")
     second.press("1")
     second.wait_for("quit")
     assert [event["kind"] for event in kept(lender_folder)] == ["answer", "exclude"]
@@ -147,14 +172,14 @@ def test_a_terminal_that_knows_few_letters_gets_plain_ones(lender_folder):
     result = subprocess.run(
         [sys.executable, "-m", "pear", "ask", *FILES, "--conversation", "plain.json"],
         cwd=lender_folder,
-        input=b"x\n1\nf\n",
+        input=b"x\n1\n1\nf\n",
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         timeout=240,
         check=True,
     )
     screen = result.stdout.decode("ascii")
-    for part in ("EUR", "Understood: nothing that changes your", "Your plan", "->"):
+    for part in ("EUR", "No plan will ask for that again", "Your plan", "can't"):
         assert part in screen
 
 
@@ -171,12 +196,15 @@ def test_undo_goes_back_even_where_no_plan_is_left(lender_folder):
     terminal = ask(lender_folder, "--again")
     for _ in range(20):
         seen = terminal.wait_for("quit")
-        if "No plan" in seen:
+        if "We found no plan" in seen:
             break
         terminal.press("x")
-        terminal.wait_for("Which can't you do at all?")
+        terminal.wait_for("go back")
         terminal.press("1")
-        terminal.wait_for("Understood")
+        if "What exactly" in terminal.wait_for("Noted", "this at all"):
+            whole = re.findall(r"(\d)  I can’t change this at all", terminal.screen)[-1]
+            terminal.press(whole)
+            terminal.wait_for("Noted")
     else:
         raise AssertionError("there were always more plans")
     limits = len(kept(lender_folder))

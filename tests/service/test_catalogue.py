@@ -14,7 +14,18 @@ TEMPLATES = {f.name: f.read_text() for f in (FOLDER / "templates").iterdir()}
 SOURCES = {f.name: f.read_text() for f in FOLDER.iterdir() if f.name.endswith(".py")}
 for module in ("words", "told"):
     SOURCES[module] = (resources.files("pear.elicitation") / f"{module}.py").read_text()
-FAMILIES = ("said.", "notice.", "error.", "limit.", "refusal.", "confidence.", "difference.")
+SOURCES["terminal"] = (resources.files("pear.cli") / "conversation.py").read_text()
+FAMILIES = (
+    "ask.",
+    "plan.",
+    "said.",
+    "notice.",
+    "error.",
+    "limit.",
+    "refusal.",
+    "confidence.",
+    "difference.",
+)
 FAMILIES += ("lender.stage_", "no_plan.", "start.", "language.", "steps.", "compare.")
 
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from rich.columns import Columns
-from rich.console import Console, Group
+from rich import box
+from rich.console import Console
 from rich.markup import escape
-from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 
 from pear.cli.keys import read_key, single_keys
 
 if TYPE_CHECKING:
-    from pear.elicitation import Question, Result, Session
-    from pear.problem import Plan
+    from pear.elicitation import Question, Result, Session, Standing
+    from pear.elicitation.told import Hard, Line, Told, ToldQuestion, ToldResult
 
 LETTERS = "abcdefgh"
-PLAIN = {"€": "EUR", "£": "GBP", "→": "->", "…": "...", "·": "-", "’": "'", "–": "-", "−": "-"}
-HELP = (
-    "[b]{plans}[/b] I'd rather do this · [b]s[/b] about the same · [b]n[/b] none of these · "
-    "[b]x[/b] I can't do a step · [b]w[/b] why these steps? · [b]u[/b] undo · "
-    "[b]f[/b] use the best plan so far · [b]q[/b] quit"
-)
+PLAIN = {
+    "€": "EUR", "£": "GBP", "→": "->", "…": "...", "·": "-", "’": "'", "–": "-", "−": "-",
+    "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "✓": "*", "\N{NO-BREAK SPACE}": " ",
+    "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss",
+}  # fmt: skip
+WIDTH = 100
+"""Lines of text are no longer than this."""
 
 
 def make_console() -> Console:
@@ -36,7 +37,7 @@ def make_console() -> Console:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="pear.plain")
-    return Console()
+    return Console(highlight=False)
 
 
 def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
@@ -46,197 +47,274 @@ def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
 
 
 def hold(
-    console: Console, session: Session, save: Callable[[], None] | None = None
+    console: Console,
+    session: Session,
+    save: Callable[[], None] | None = None,
+    language: str = "en",
 ) -> Result | None:
     """Ask until nothing is worth asking or the person is content; None when they quit.
 
     ``save`` is called after every answer, so that quitting or Ctrl-C loses nothing.
     """
     with single_keys():
-        return _hold(console, session, save or (lambda: None))
+        return Conversation(console, session, language).held(save or (lambda: None))
 
 
-def _hold(console: Console, session: Session, keep: Callable[[], None]) -> Result | None:
-    content = False
-    while True:
-        question = None if content else session.ask()
-        if question is None:
-            result = with_reasons(session, session.result())
-            show_result(console, result)
-            key = _after_result(console, session, result, undo=content or bool(session.events))
-            if key == "x":
-                exclude_step(console, session, [result.plan])
-                content = False
+class Conversation:
+    """One conversation at a console, in the words of one language."""
+
+    def __init__(self, console: Console, session: Session, language: str = "en") -> None:
+        from pear.elicitation.words import Words, catalogue
+
+        self.console, self.session = console, session
+        self.words = Words(session.planner.problem, catalogue(language))
+        self.texts = self.words.texts
+
+    def held(self, keep: Callable[[], None]) -> Result | None:
+        """Ask until the end; what was said is kept after every answer."""
+        from pear.elicitation.told import Hard
+
+        content = False
+        while True:
+            standing = self._standing(content)
+            if standing.question is not None:
+                key = self._asked(standing)
+                if key == "q":
+                    keep()
+                    return None
+                content = key == "f"
                 keep()
                 continue
-            if key != "u":
+            assert standing.result is not None
+            told = self.show_result(standing)
+            key = self._judged(standing.result, content)
+            if key not in "ux":
                 keep()
-                return result
-            # Going back from "the best plan so far" leads to the question it was said to.
-            if content:
-                content = False
-            else:
-                session.undo()
-                keep()
-            continue
-        show_question(console, session, question)
-        show_standing(console, session)
-        letters = LETTERS[: len(question.plans)]
-        console.print(HELP.format(plans="/".join(letters)))
-        key = read_key(letters + "snxwufq")
-        if key == "q":
+                return self.with_reasons(standing.result)
+            if key == "x" and told is not None:
+                steps = tuple(Hard(step.words, step.refusals) for step in told.plan.steps)
+                self._too_hard(steps, refused=False)
+            elif key == "u" and not content:
+                self.session.undo()
             keep()
-            return None
-        if key == "f":
-            content = True
-            continue
-        _act(console, session, question, key)
-        keep()
+            content = False
 
+    def _standing(self, content: bool) -> Standing:
+        """Where the conversation stands: at a result, too, for someone content with the best."""
+        with self.console.status(self.texts("ask.looking")):
+            standing = self.session.standing()
+            if standing.question is None and standing.result is not None:
+                return standing
+            if not content and standing.question is not None:
+                return standing
+            found = self.session.result()
+        stage: Literal["plan", "no_plan"] = "plan" if found.plan.success else "no_plan"
+        return replace(standing, stage=stage, question=None, result=found)
 
-def _after_result(console: Console, session: Session, result: Result, undo: bool) -> str:
-    """What follows the result: content with it, back a step, or an end; the key pressed."""
-    choices = {"u": "undo"} if undo else {}
-    if result.plan.success and not session.finished:
-        choices |= {"y": "this one is fine", "x": "I can't do a step"}
-    if not choices:
-        return "q"
-    choices["q"] = "quit"
-    console.print(" · ".join(f"[b]{key}[/b] {words}" for key, words in choices.items()))
-    try:
-        key = read_key("".join(choices))
-    except EOFError:
-        return "q"
-    if key == "y":
-        session.accept()
-    return key
-
-
-def with_reasons(session: Session, result: Result) -> Result:
-    """The result, every step of its plan with its reason in words."""
-    from pear.elicitation import Words
-
-    words, plan = Words(session.planner.problem), result.plan
-    steps = tuple(
-        replace(step, reason=words.reason(step, reason))
-        for step, reason in zip(plan.steps, result.reasons, strict=False)
-    )
-    return replace(result, plan=replace(plan, steps=steps or plan.steps))
-
-
-def _act(console: Console, session: Session, question: Question, key: str) -> None:
-    if key == "u":
-        if session.events:
-            session.undo()
-        else:
-            console.print("There is nothing to take back yet.")
-    elif key == "x":
-        exclude_step(console, session, question.plans)
-    elif key == "w":
-        show_reasons(console, session, question)
-    else:
-        session.answer({"s": "same", "n": "none"}.get(key) or LETTERS.index(key))  # type: ignore[arg-type]
-
-
-def exclude_step(console: Console, session: Session, plans: Sequence[Plan]) -> None:
-    """Ask which step of these plans is out of the question, and make it a limit."""
-    steps: dict[str, list[str]] = {}
-    for step in (step for plan in plans for step in plan.steps):
-        words = steps.setdefault(step.feature, [])
-        if step.words not in words:
-            words.append(step.words)
-    features = list(steps)[:9]
-    for number, feature in enumerate(features, 1):
-        console.print(f"  [b]{number}[/b] {escape(' / '.join(steps[feature]))}")
-    console.print("Which can't you do at all? [b]0[/b] none of them")
-    number = int(read_key("0123456789"[: len(features) + 1]))
-    if number:
-        session.exclude(feature=features[number - 1])
-        words_of = session.planner.problem.space[features[number - 1]].words
-        console.print(f"Understood: nothing that changes your {escape(words_of)}.")
-
-
-def show_question(console: Console, session: Session, question: Question) -> None:
-    """The plans side by side, and what differs between them in words."""
-    from pear.elicitation import Words
-
-    words = Words(session.planner.problem)
-    console.rule(f"Question {question.number}: which would you rather do?")
-    cards = [
-        Panel(
-            Group(*plan_lines(plan), Text(""), Text(words.difference(difference), style="italic")),
-            title=f"Plan {LETTERS[i].upper()}",
-            width=min(56, max(30, console.width // len(question.plans) - 2)),
+    def with_reasons(self, result: Result) -> Result:
+        """The result, every step of its plan with its reason in words."""
+        plan = result.plan
+        steps = tuple(
+            replace(step, reason=self.words.reason(step, reason))
+            for step, reason in zip(plan.steps, result.reasons, strict=False)
         )
-        for i, (plan, difference) in enumerate(
-            zip(question.plans, question.differences, strict=True)
+        return replace(result, plan=replace(plan, steps=steps or plan.steps))
+
+    # A question
+
+    def _asked(self, standing: Standing) -> str:
+        """Ask one question and take in the answer; the key pressed."""
+        assert standing.question is not None
+        told = self.show_question(standing)
+        letters = LETTERS[: len(told.letters)]
+        key = self._key(
+            {"/".join(letters): "rather", "s": "same", "n": "none", "x": "cannot", "w": "why",
+             "u": "undo", "f": "best", "q": "quit"}
+        )  # fmt: skip
+        if key in letters:
+            self.session.answer(letters.index(key))
+        elif key == "s":
+            self.session.answer("same")
+        elif key in "nx":
+            self._too_hard(told.too_hard, refused=key == "n")
+        elif key == "w":
+            self.show_reasons(standing.question)
+        elif key == "u" and self.session.events:
+            self.session.undo()
+        elif key == "u":
+            self._say("ask.nothing")
+        return key
+
+    def show_question(self, standing: Standing) -> ToldQuestion:
+        """The plans of the open question side by side: rows are things to do."""
+        question = self._told(standing).question
+        assert question is not None
+        texts = self.texts
+        self.console.rule(
+            f"[b]{texts('ask.question', number=question.number)}[/b]  {question.progress}",
+            align="left",
         )
-    ]
-    console.print(Columns(cards))
+        table = Table(title=texts("ask.title"), title_justify="left", title_style="bold")
+        table.box = box.SIMPLE_HEAD
+        table.add_column("", max_width=44)
+        for letter in question.letters:
+            table.add_column(texts("compare.plan", letter=letter), max_width=32)
+        for line in question.facts:
+            self._add_line(table, line, "dim")
+        table.add_section()
+        for line in question.lines:
+            self._add_line(table, line, "bold")
+        self.console.print(table)
+        if question.shared:
+            both = texts("compare.both" if len(question.letters) == 2 else "compare.all")
+            same = [
+                line.label if line.cells[0].changes else f"{line.label}: {line.cells[0].value}"
+                for line in question.shared
+            ]
+            self._hanging([(f"{both}:", "; ".join(same), "")], style="dim")
+        return question
 
-
-def show_reasons(console: Console, session: Session, question: Question) -> None:
-    """What each step of the plans asked about is for: one more call of the model."""
-    from pear.elicitation import Words
-    from pear.planning.reasons import explain_plans
-
-    planner = session.planner
-    words = Words(planner.problem)
-    explained = explain_plans(planner.problem, planner.black_box, question.plans)
-    for letter, found in zip(LETTERS, explained, strict=False):
-        lines = [
-            Text(f"{i}. {step.words}: {words.reason(step, reason)}")
-            for i, (step, reason) in enumerate(zip(found.plan.steps, found.reasons, strict=True), 1)
+    def _add_line(self, table: Table, line: Line, style: str) -> None:
+        label = Text(line.label)
+        if line.now:
+            label.append(f" ({line.now})", "dim")
+        cells = [
+            Text(cell.value, style if cell.changes or style == "dim" else "dim")
+            for cell in line.cells
         ]
-        console.print(Panel(Group(*lines), title=f"Why the steps of plan {letter.upper()}"))
+        table.add_row(label, *cells)
 
-
-def show_standing(console: Console, session: Session) -> None:
-    """How sure we are by now, and how many questions are likely left."""
-    found = session.so_far()
-    if found is not None:
-        left = found.questions_left
-        console.print(
-            f"[dim]By now the best plan is right with probability {found.confidence:.0%}; "
-            f"likely {left} more question{'s' if left != 1 else ''} at most.[/dim]"
+    def _too_hard(self, things: Sequence[Hard], *, refused: bool) -> None:
+        """Ask which step is too hard and in which way; "none of these" where none is."""
+        last = "ask.not_one" if refused else "ask.back"
+        place = self._pick("ask.which", [thing.words for thing in things], last)
+        if place is None:
+            if refused:
+                self.session.answer("none")
+            return
+        refusals = things[place].refusals
+        grade = (
+            self._pick("ask.how", [refusal.words for refusal in refusals], "ask.back")
+            if len(refusals) > 1
+            else 0
         )
+        if grade is None:
+            return
+        from pear.elicitation.says import Excluded
 
+        limit = refusals[grade].limit
+        self.session.say(Excluded((limit,)))
+        self._say("ask.noted", limit=self.words.limit(limit))
 
-def plan_lines(plan: Plan) -> list[Text]:
-    """The steps of a plan, numbered."""
-    return [Text(f"{i}. {step.words}") for i, step in enumerate(plan.steps, 1)]
+    def _pick(self, question: str, options: list[str], last: str) -> int | None:
+        """One of some options by its number; None for the last one, 0."""
+        self._say(question)
+        shown = options[:9]
+        numbered = [(str(number), words, "") for number, words in enumerate(shown, 1)]
+        self._hanging([*numbered, ("0", self.texts(last), "")])
+        number = int(self._read("0123456789"[: len(shown) + 1]))
+        return number - 1 if number else None
 
+    def show_reasons(self, question: Question) -> None:
+        """What each step of the plans asked about is for: one more call of the model."""
+        from pear.planning.reasons import explain_plans
 
-def show_result(console: Console, result: Result) -> None:
-    """The plan, the score along it, how sure we are, and what is proven."""
-    plan = result.plan
-    if not plan.success:
-        console.print(Panel(Text(plan.certificate.words()), title="No plan"))
-        return
-    lines: list[Text] = []
-    for number, step in enumerate(plan.steps, 1):
-        lines.append(Text(f"{number}. {step.words}"))
-        lines.append(
-            Text(
-                f"   score {step.score_before:.2f} → {step.score_after:.2f}, "
-                f"expected effort {step.cost:.1f}",
-                style="dim",
+        planner = self.session.planner
+        explained = explain_plans(planner.problem, planner.black_box, question.plans)
+        for letter, found in zip(LETTERS, explained, strict=False):
+            self.console.print()
+            self._say("ask.reasons", letter=letter.upper())
+            self._hanging(
+                (f"{i}", f"{self.words.step(step)}\n{self.words.reason(step, reason)}", "")
+                for i, (step, reason) in enumerate(
+                    zip(found.plan.steps, found.reasons, strict=True), 1
+                )
             )
-        )
-        if step.reason:
-            lines.append(Text(f"   {step.reason}"))
-    lines += [
-        Text(""),
-        Text(f"Expected effort in all: {plan.cost:.1f}"),
-        Text(
-            f"Within 5% of your best plan with probability {result.confidence:.0%}, "
-            "by what you told us."
-        ),
-        Text(plan.certificate.words()),
-        Text(
-            f"The cheapest {'' if plan.certificate.verdict == 'optimal' else 'found '}by what you "
-            "told us, among the steps considered, for this version of the model.",
-            style="italic",
-        ),
-    ]
-    console.print(Panel(Group(*lines), title="Your plan"))
+        self.console.print()
+
+    # The result
+
+    def show_result(self, standing: Standing) -> ToldResult | None:
+        """The plan, the score along it, how sure we are, and what was checked."""
+        texts, told = self.texts, self._told(standing)
+        result = told.result
+        self.console.rule(f"[b]{texts('plan.title')}[/b]", align="left")
+        if result is None:
+            assert standing.result is not None
+            self._say("plan.none")
+            self.console.print(
+                self.words.certificate(standing.result.plan.certificate.verdict), width=WIDTH
+            )
+            for suggestion in told.suggestions:
+                self._hanging([("·", suggestion.words, "")])
+            return None
+        plan = result.plan
+        if not plan.steps:
+            self._say("plan.reached")
+            return result
+        self._say("plan.lead")
+        score = texts("plan.score_way", before=told.points, after=plan.points, bar=told.required)
+        glance = {"time": plan.time, "money": plan.money, "loan": plan.loan, "score": score}
+        self._hanging((texts(f"plan.{name}"), words, "") for name, words in glance.items() if words)
+        if plan.thin:
+            self._say("plan.thin")
+        self.console.print()
+        rows = [("", texts("ask.today"), texts("ask.points", points=told.points))]
+        for number, step in enumerate(plan.steps, 1):
+            words = f"{step.words} ({step.takes})" if step.takes else step.words
+            reason = f"{words}\n{step.reason}" if step.reason else words
+            rows.append((str(number), reason, texts("ask.points", points=step.after)))
+        self._hanging(rows)
+        self.console.print()
+        self.console.print(f"[b]{texts('certainty.works')}[/b] {result.certainty}", width=WIDTH)
+        self.console.print(Text(result.proof, "dim"), width=WIDTH)
+        return result
+
+    def _judged(self, result: Result, content: bool) -> str:
+        """What follows the result: content with it, back a step, or an end; the key pressed."""
+        choices = {"u": "undo"} if content or self.session.events else {}
+        if result.plan.success and result.plan.steps and not self.session.finished:
+            choices |= {"y": "fine", "x": "cannot"}
+        if not choices:
+            return "q"
+        try:
+            key = self._key({**choices, "q": "quit"})
+        except EOFError:
+            return "q"
+        if key == "y":
+            self.session.accept()
+        return key
+
+    # Words on the screen
+
+    def _told(self, standing: Standing) -> Told:
+        from pear.elicitation.told import tell
+
+        return tell(standing, self.words)
+
+    def _say(self, name: str, **values: str) -> None:
+        self.console.print(escape(self.texts(name, **values)), width=WIDTH)
+
+    def _hanging(self, rows: Iterable[tuple[str, str, str]], style: str = "") -> None:
+        """Rows of a label, words that wrap beside it, and points at the end of the line."""
+        found = list(rows)
+        grid = Table.grid(padding=(0, 2), expand=False)
+        grid.add_column(style=style or "bold", no_wrap=True)
+        grid.add_column(style=style, max_width=WIDTH - 24)
+        grid.add_column(justify="right", style="bold", no_wrap=True)
+        for label, words, points in found:
+            first, *more = words.split("\n")
+            grid.add_row(label, Text(first), points)
+            for line in more:
+                grid.add_row("", Text(line, "dim"), "")
+        self.console.print(grid)
+
+    def _key(self, choices: dict[str, str]) -> str:
+        """The key pressed for one of some texts of ``ask``, which are shown."""
+        parts = [f"[b]{keys}[/b] {self.texts(f'ask.{name}')}" for keys, name in choices.items()]
+        self.console.print()
+        self.console.print(" · ".join(parts), width=WIDTH)
+        return self._read("".join(choices).replace("/", ""))
+
+    def _read(self, keys: str) -> str:
+        return read_key(keys, lambda key: self._say("ask.unknown", key=key, keys=", ".join(keys)))

@@ -5,30 +5,32 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 ESCAPE_SECONDS = 0.05
 """The rest of an arrow's or function key's sequence comes at once; a lone Escape stays alone."""
 
 
-def read_key(choices: str) -> str:
-    """The next key pressed out of ``choices``; other keys, arrows among them, are ignored.
+def read_key(choices: str, other: Callable[[str], None] = lambda key: None) -> str:
+    """The next key pressed out of ``choices``; ``other`` is told of any other letter or sign.
 
     Raises KeyboardInterrupt on Ctrl-C and EOFError when the input ends.
     """
     if not sys.stdin.isatty():
-        return _from_lines(choices)
+        return _from_lines(choices, other)
     try:
         import termios  # noqa: F401
     except ImportError:
-        return _from_prompt(choices)
+        return _from_prompt(choices, other)
     stream = sys.stdin.fileno()
     with single_keys():
         while True:
             key = _pressed(stream)
             if key in choices:
                 return key
+            if key.isprintable() and key != " ":
+                other(key)
 
 
 @contextmanager
@@ -93,16 +95,19 @@ def _byte(stream: int) -> bytes:
         return b""
 
 
-def _from_lines(choices: str) -> str:
+def _from_lines(choices: str, other: Callable[[str], None]) -> str:
     for line in iter(sys.stdin.readline, ""):
         key: str = line.strip().lower()[:1]
         if key and key in choices:
             return key
+        if key:
+            other(key)
     raise EOFError
 
 
-def _from_prompt(choices: str) -> str:
+def _from_prompt(choices: str, other: Callable[[str], None]) -> str:
     while True:
         key = input("> ").strip().lower()[:1]
         if key and key in choices:
             return key
+        other(key)

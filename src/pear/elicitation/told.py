@@ -54,10 +54,18 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Hard:
+    """One thing to do that may be too hard, and what a person may mean by that, mildest first."""
+
+    words: str
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
 class ToldQuestion:
     """Plans side by side. ``facts`` are time, money, loan and score; ``lines`` the steps.
 
-    ``too_hard`` are the things to do one by one, each with the limit that leaves it out.
+    ``too_hard`` are the things to do one by one, the last refusal of each leaves it out.
     """
 
     number: int
@@ -67,7 +75,7 @@ class ToldQuestion:
     facts: tuple[Line, ...]
     lines: tuple[Line, ...]
     shared: tuple[Line, ...]
-    too_hard: tuple[Refusal, ...]
+    too_hard: tuple[Hard, ...]
 
 
 @dataclass(frozen=True)
@@ -217,9 +225,11 @@ class _Teller:
             too_hard=tuple(self._too_hard(row) for row in rows),
         )
 
-    def _too_hard(self, row: Row) -> Refusal:
+    def _too_hard(self, row: Row) -> Hard:
         label = self.words.step(row.step) if row.one_way else self._name(row)
-        return Refusal(label, refusals(self.words.problem, row.step)[-1])
+        each = [self._refusals(step) for step in row.steps if step is not None]
+        milder = dict.fromkeys(refusal for found in each for refusal in found[:-1])
+        return Hard(label, (*milder, each[0][-1]))
 
     def _name(self, row: Row) -> str:
         return capital(self.words.problem.space[row.feature].words)

@@ -127,20 +127,22 @@ class Words:
         return next((feature.unit for feature in features if feature.unit in MONEY), "")
 
     def time(self, weeks: float) -> str:
-        """A rough time: "3 weeks", "5 months", "2.5 years", "at once".
+        """A rough time, never broken between number and unit: "3 weeks", "5 months", "at once".
 
         >>> from pear.datasets import loan_book_problem
         >>> words = Words(loan_book_problem())
         >>> [words.time(weeks) for weeks in (0, 1, 12, 130)]
-        ['at once', '1 week', '3 months', '2.5 years']
+        ['at once', '1\\xa0week', '3\\xa0months', '2.5\\xa0years']
         """
         if weeks <= 0:
             return self.texts("time.now")
         for unit, length, most in (("weeks", 1, 8), ("months", 52 / 12, 100)):
             if weeks <= most:
-                return self.texts.count(f"time.{unit}", max(1, round(weeks / length)))
+                number = max(1, round(weeks / length))
+                return self.texts.count(f"time.{unit}", number).replace(" ", "\N{NO-BREAK SPACE}")
         years = round(2 * weeks / 52) / 2
-        return self.texts.count("time.years", years, shown=self.number(years))
+        said = self.texts.count("time.years", years, shown=self.number(years))
+        return said.replace(" ", "\N{NO-BREAK SPACE}")
 
     def takes(self, step: Step) -> str:
         """How long a step takes and what it costs, where known: "3 months, €200 once"."""
