@@ -170,7 +170,8 @@ def _draw(counts: list[int], most: int, rng: np.random.Generator, n: int) -> Dra
             used += chosen[feature] > 0
     open_options = rng.random((5, max(counts))) < rng.choice([0.2, 0.6, 1.0])
     open_options &= np.arange(max(counts)) < np.array(counts)[:, None]
-    costs = np.maximum(1.0, rng.normal(5, 10, open_options.shape))
+    # What changing one feature takes off others may be more than it costs itself.
+    costs = np.maximum(rng.choice([1.0, -5.0]), rng.normal(5, 10, open_options.shape))
     remaining = int(rng.integers(0, most - used + 1))
     free = np.setdiff1d(np.arange(5), order)
     completions = np.repeat(chosen[None], n, axis=0)

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.decision.ceilings.room import GUARD
 from pear.decision.ceilings.specialised import Specialised
 
 Matrix = NDArray[np.float64]
@@ -67,6 +68,8 @@ def tree_gains(
             n_movable += 1
     if n_movable < remaining:
         remaining = n_movable
+    refunds = _refunds(costs, listed, n_listed, remaining)
+    room += refunds + GUARD * (abs(room) + refunds)
     source = depth
     if depth == 0:
         source = len(special.alive) - 1
@@ -169,6 +172,20 @@ def tree_gains(
     special.base[target] = constant
     special.here[target] = special.level[target] = constant + here_total
     return float(constant + best_total)
+
+
+@numba.njit(cache=True)
+def _refunds(costs: Matrix, listed: Any, n_listed: Any, remaining: int) -> float:
+    """The most that changes of negative cost can give back."""
+    refunds = np.zeros(len(listed))
+    for feature in range(len(listed)):
+        if n_listed[feature]:
+            refunds[feature] = max(0.0, -costs[feature, listed[feature, 0]])
+    refunds.sort()
+    total = 0.0
+    for place in range(remaining):
+        total += refunds[len(refunds) - 1 - place]
+    return total
 
 
 @numba.njit(cache=True)
