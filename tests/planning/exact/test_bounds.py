@@ -1,4 +1,4 @@
-"""Bounds never exceed the cheapest order, and shells miss nothing below their threshold."""
+"""Bounds never exceed the cheapest order, and a band of costs holds all that belongs to it."""
 
 from itertools import product
 
@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from pear.decision import BlackBox
 from pear.planning.exact import ExactPlanner
-from pear.planning.exact.assignments import below, bounds_of
-from pear.planning.exact.codes import Codes
-from pear.planning.exact.fronts import front_tables
-from pear.planning.exact.levels import Group
-from pear.planning.exact.options import build_tables
-from pear.planning.exact.order import best_orders
+from pear.planning.exact.kernel import at_the_root, below, bounds_of
+from pear.planning.exact.options import options_of
+from pear.planning.exact.pricing import Pricing
 from pear.problem import (
     NO_LIMITS,
     Action,
@@ -28,121 +25,95 @@ from pear.problem import (
 from tests.planning.exact.small_problems import Case, brute_force, cases, random_model
 
 
-def tables_of(case, max_changes=1):
-    weights = np.atleast_2d(case.weights)[:, None]
-    starts = np.repeat(case.state[None], len(weights), axis=0)
+def options_for(case, weights=None, max_changes=1):
+    """The case's options, each row of weights a query of its own."""
+    weights = np.atleast_2d(case.weights if weights is None else weights)[:, None]
     limits = [case.limits] * len(weights)
-    return build_tables(case.problem, starts, weights, limits, case.problem.max_length, max_changes)
+    longest = case.problem.max_length
+    return options_of(case.problem, case.state, weights, limits, longest, max_changes)
 
 
-def every_assignment(tables, lane):
-    """Options of every assignment within the steps, and their codes."""
-    valid = [np.flatnonzero(level.valid[lane]) for level in tables.levels]
-    lasts = [level.last for level in tables.levels]
-    chosen = [
-        options
-        for options in product(*valid)
-        if 0
-        < sum(o != last for o, last in zip(options, lasts, strict=True))
-        <= tables.max_steps[lane]
-    ]
-    options = np.array(chosen, np.intp).reshape(len(chosen), len(valid))
-    return options, tables.codes.encode(list(options.T))
+def every_assignment(options):
+    """All assignments that some query allows, within the steps."""
+    choices = options.choices
+    allowed = [np.flatnonzero(np.isfinite(row).any(axis=1)) for row in choices.own]
+    chosen = np.array(list(product(*allowed)), np.intp).reshape(-1, len(allowed))
+    steps = options.steps(chosen)
+    return chosen[(steps > 0) & (steps <= choices.max_steps.max())]
 
 
-@settings(max_examples=80, deadline=None)
-@given(cases())
-def test_no_bound_is_above_the_cheapest_order(case):
-    tables = tables_of(case)
-    options, words = every_assignment(tables, 0)
-    bounds = bounds_of(tables, np.zeros(len(options), np.intp), words)
-    for chosen, bound in zip(options, bounds, strict=True):
-        moves = np.array(
-            [
-                level.moves[0, option]
-                for level, option in zip(tables.levels, chosen, strict=True)
-                if option != level.last
-            ]
+def listed(options, low, high, sequence=None, buffer=10_000, nodes=10_000):
+    """What the kernel lists between two limits, and whether anything was cut off."""
+    sequence = np.arange(len(options.columns)) if sequence is None else sequence
+    cursor = at_the_root(options, sequence)
+    found = {}
+    assignments, bounds = np.empty((buffer, len(sequence)), np.int16), np.empty(buffer)
+    finished = False
+    while not finished:
+        count, _, finished = below(
+            options.choices, None, cursor, low, high, nodes, assignments, bounds
         )
-        costs, _ = best_orders(case.problem, case.state, moves, tables.weights)
-        assert bound <= costs[0] + 1e-6
+        for row, bound in zip(assignments[:count].tolist(), bounds[:count], strict=True):
+            assert tuple(row) not in found
+            found[tuple(row)] = bound
+    return found, cursor.cut
 
 
 @settings(max_examples=80, deadline=None)
-@given(cases(samples=4), st.floats(-30, 60))
-def test_a_shell_holds_all_assignments_below_its_threshold(case, threshold):
-    tables = tables_of(case)
-    lanes, thresholds = np.arange(4), np.full(4, threshold)
-    shell = below(tables, lanes, thresholds, np.full(4, 10**6))
-    assert not shell.dropped.any()
-    for lane in range(4):
-        options, words = every_assignment(tables, lane)
-        bounds = bounds_of(tables, np.full(len(options), lane), words)
-        expected = {tuple(w[i] for w in words) for i in np.flatnonzero(bounds < threshold)}
-        mine = np.flatnonzero(shell.rows.lanes == lane)
-        assert {shell.rows.key(i) for i in mine} == expected
-        assert len(mine) == len(expected)
-        if not shell.cut[lane]:
-            assert len(expected) == len(options)
-        found = dict(zip((shell.rows.key(i) for i in mine), shell.rows.bounds[mine], strict=True))
-        for i in np.flatnonzero(bounds < threshold):
-            assert found[tuple(w[i] for w in words)] == pytest.approx(bounds[i], abs=1e-6)
+@given(cases(samples=3), st.booleans())
+def test_no_bound_is_above_the_cheapest_order(case, as_one_query):
+    weights = case.weights[None] if as_one_query else case.weights[:, None]
+    limits = [case.limits] * len(weights)
+    options = options_of(case.problem, case.state, weights, limits, case.problem.max_length)
+    assignments = every_assignment(options)
+    bounds = bounds_of(options, assignments)
+    pricing, queries = Pricing(options, weights, tuple(limits)), np.arange(len(weights))
+    for chosen, bound in zip(assignments, bounds, strict=True):
+        priced = pricing.cheapest(chosen, queries, np.full(len(queries), np.inf))
+        for mine, (cost, moves) in zip(bound, priced, strict=True):
+            assert mine <= cost
+            if np.isfinite(cost):
+                sequence = case.problem.costs.sequence_cost
+                given = weights[0] if as_one_query else weights[priced.index((cost, moves))]
+                again = sequence(case.state, case.problem.actions, moves, given).mean()
+                assert cost == pytest.approx(again, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
-@given(cases(samples=4))
-def test_the_bounds_of_a_front_hold_for_each_of_its_lanes(case):
-    tables = tables_of(case)
-    front = front_tables(tables, np.zeros(4, np.intp))
-    options, words = every_assignment(tables, 0)
-    together = bounds_of(front, np.zeros(len(options), np.intp), words)
-    for lane in range(4):
-        alone = bounds_of(tables, np.full(len(options), lane), words)
-        assert (together <= alone + 1e-6).all()
-
-
-@pytest.mark.parametrize("cap", [1, 5, 20])
-def test_a_lane_over_its_cap_is_dropped_and_the_others_are_kept(cap):
-    case = chain_case()
-    tables = tables_of(case)
-    twice = tables_of(Case(case.problem, case.black_box, case.state, np.tile(case.weights, (2, 1))))
-    alone = below(tables, np.array([0]), np.array([30.0]), np.array([10**6]))
-    assert len(alone.rows) > 20
-    both = below(twice, np.arange(2), np.array([30.0, 30.0]), np.array([cap, 10**6]))
-    assert both.dropped.tolist() == [True, False]
-    assert len(both.rows) == len(alone.rows)
-
-
-@settings(max_examples=50)
-@given(st.integers(1, 5), st.integers(1, 9), st.integers(0, 2**32 - 1))
-def test_counting_below_a_limit_is_counting_one_by_one(lanes, width, seed):
+@settings(max_examples=150, deadline=None)
+@given(cases(samples=4), st.floats(-30, 60), st.floats(0, 40), st.integers(0, 10**6))
+def test_a_band_holds_exactly_the_assignments_between_its_limits(case, middle, width, seed):
+    """In every order of the features, with small buffers, left and taken up again."""
     rng = np.random.default_rng(seed)
-    alone = np.sort(
-        np.where(rng.random((lanes, width)) < 0.2, np.inf, rng.normal(0, 50, (lanes, width)))
-    )
-    alone[0, 0] = 1.0
-    alone = np.sort(alone)
-    group = Group(1, np.zeros((lanes, width), np.intp), alone)
-    which = rng.integers(0, lanes, 30)
-    limits = np.concatenate([rng.normal(0, 60, 27), [-np.inf, np.inf, 1e9]])
-    counted = [
-        int((alone[lane][np.isfinite(alone[lane])] < limit).sum())
-        for lane, limit in zip(which, limits, strict=True)
-    ]
-    assert np.minimum(group.count_below(which, limits), group.sizes[which]).tolist() == counted
-
-
-def test_codes_compare_by_the_first_level_and_hold_many_levels():
-    codes = Codes.of([20] * 24, ranks=list(range(24)))
-    assert len(codes.nothing) == 2
-    rng = np.random.default_rng(0)
-    options = rng.integers(0, 21, size=(200, 24))
-    words = codes.encode(list(options.T))
-    for level in range(24):
-        assert (codes.option(words, level) == options[:, level]).all()
-    assert codes.options_of([int(word[7]) for word in words]) == options[7].tolist()
-    order = np.lexsort(words[::-1])
-    assert (options[order] == options[np.lexsort(options.T[::-1])]).all()
+    for queries in (1, 4):
+        options = options_for(case, case.weights[:queries])
+        low = middle + rng.normal(0, 5, queries)
+        high = low + width
+        assignments = every_assignment(options)
+        bounds = bounds_of(options, assignments)
+        inside = ((bounds > low) & (bounds <= high)).any(axis=1) & ~(bounds <= low).any(axis=1)
+        possible = [
+            np.isfinite(Pricing(options, case.weights[:queries, None], (case.limits,) * queries)
+            .cheapest(chosen, np.arange(queries), np.full(queries, np.inf))[0][0])
+            for chosen in assignments
+        ]  # fmt: skip
+        expected = {
+            tuple(map(int, chosen)): bound[(bound > low) & (bound <= high)].min()
+            for chosen, bound, mine in zip(assignments, bounds, inside, strict=True)
+            if mine
+        }
+        sequence = rng.permutation(len(options.columns))
+        found, cut = listed(options, low, high, sequence, buffer=3, nodes=7)
+        assert set(found) <= set(expected)
+        # What is not listed has no legal order.
+        orders = {tuple(map(int, c)): ok for c, ok in zip(assignments, possible, strict=True)}
+        assert not any(orders[chosen] for chosen in set(expected) - set(found))
+        for chosen, bound in found.items():
+            assert bound == pytest.approx(expected[chosen], rel=1e-12, abs=1e-12)
+        for query in range(queries):
+            if not cut[query]:
+                reachable = np.array([orders[tuple(map(int, c))] for c in assignments], bool)
+                dear = np.isfinite(bounds[:, query]) & (bounds[:, query] > high[query])
+                assert not (dear & reachable).any()
 
 
 def chain_case(share=0.1, seed=3):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pear.decision import BlackBox
-from pear.planning.exact import ExactPlanner, Survey
-from pear.planning.exact.options import build_tables
-from pear.planning.exact.polish import neighbours, options_of
-from pear.planning.exact.survey import moves_by_level
+from pear.planning.exact import ExactPlanner, ScoreMemory
+from pear.planning.exact.heuristics import Explorer
+from pear.planning.exact.kernel import bounds_of
+from pear.planning.exact.options import options_of
 from pear.problem import (
     NO_LIMITS,
     Action,
@@ -50,13 +50,13 @@ def weights_of(dear: int) -> np.ndarray:
 def test_neighbours_change_one_feature_or_swap_one_change_and_may_cost_less():
     problem = flags(edges=(("a", "b"),))
     weights = np.array([[[2.0, 3.0, 4.0, 5.0, 1.5]]])
-    tables = build_tables(problem, np.zeros((1, 4)), weights, [NO_LIMITS], 3)
-    here = options_of(tables, 0, (0, 3))
-    found = neighbours(tables, 0, here, 7.0)
-    states = [tuple(state) for state in tables.states(found.lanes, found.words)]
+    options = options_of(problem, np.zeros(4), weights, [NO_LIMITS], 3)
+    here = np.array([1, 0, 0, 1])
+    found = Explorer(options, 0, 0.5, None).cheaper_neighbours(here, 7.0)
+    states = [tuple(state) for state in options.states(found)]
     # From (1, 0, 0, 1): leave one out, or leave one out and take another instead.
     assert states == [(1, 0, 0, 0), (0, 0, 0, 1), (1, 0, 1, 0), (1, 1, 0, 0)]
-    assert found.bounds.tolist() == [2.0, 5.0, 6.0, 6.5]
+    assert bounds_of(options, found)[:, 0].tolist() == pytest.approx([2.0, 5.0, 6.0, 6.5])
 
 
 def test_a_first_plan_that_follows_the_score_is_made_cheaper():
@@ -85,7 +85,7 @@ def test_a_plan_is_found_where_the_score_tells_no_direction():
     assert again.moves == plan.moves
 
 
-def test_a_survey_remembers_plans_that_were_not_met_in_the_order_of_cost():
+def test_a_memory_keeps_plans_that_were_not_met_in_the_order_of_cost():
     problem = with_decoys("xyz", 6)
     planner = ExactPlanner(problem, plateau(problem, 3), max_rows=8_000)
     found = planner.candidates(np.zeros(15), weights_of(3), 1, max_rows=8_000)
@@ -95,16 +95,28 @@ def test_a_survey_remembers_plans_that_were_not_met_in_the_order_of_cost():
     assert plan.cost == pytest.approx(120)
 
 
-def test_a_surveyed_set_with_a_move_the_lane_has_no_option_for_is_left_out():
-    problem = with_decoys("xy", 6)
-    start = np.zeros(14)
-    tables = build_tables(problem, start[None], weights_of(2)[None, None], [NO_LIMITS], 6)
-    x_is_4, y_is_4 = 3, 12
-    survey = Survey(
-        moves=moves_by_level(tables, [(x_is_4, y_is_4), (y_is_4,)]), scores=np.array([0.9, 0.9])
-    )
-    assert len(survey.best(tables, 0, 0.5, 10)[0]) == 2
-    start[0] = 4.0  # Here "set x to 4" changes nothing and is no option.
-    tables = build_tables(problem, start[None], weights_of(2)[None, None], [NO_LIMITS], 6)
-    rows, _ = survey.best(tables, 0, 0.5, 10)
-    assert [tuple(s[:2]) for s in tables.states(rows.lanes, rows.words)] == [(4.0, 4.0)]
+def test_a_memory_knows_scores_by_state_and_keeps_the_first():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 4, (3_000, 6)).astype(float)
+    values[rng.random(values.shape) < 0.1] = np.nan
+    scores = rng.random(3_000)
+    memory = ScoreMemory()
+    assert np.isnan(memory.scores(values)).all()
+    for part in np.array_split(np.arange(3_000), 7):
+        memory.add(values[part], scores[part])
+    expected = {}
+    for row, score in zip(map(str, values.tolist()), scores, strict=True):
+        expected.setdefault(row, score)
+    assert len(memory) == len(expected)
+    told = memory.scores(values)
+    assert told.tolist() == [expected[str(row)] for row in values.tolist()]
+    assert np.isnan(memory.scores(values + 0.5)[~np.isnan(values).all(axis=1)]).all()
+    good, good_scores = memory.favourable(0.9)
+    assert len(good) == sum(score > 0.9 for score in expected.values())
+    assert memory.scores(good).tolist() == good_scores.tolist()
+
+
+def test_values_that_differ_in_the_last_bit_are_two_states():
+    memory = ScoreMemory()
+    memory.add(np.array([[0.3], [0.1 + 0.2], [-0.0]]), np.array([0.9, 0.1, 0.5]))
+    assert memory.scores(np.array([[0.1 + 0.2], [0.3], [0.0]])).tolist() == [0.1, 0.9, 0.5]

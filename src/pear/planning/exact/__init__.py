@@ -1,6 +1,7 @@
 """Which plan is cheapest, with proof?"""
 
+from pear.planning.exact.memory import ScoreMemory
 from pear.planning.exact.planner import ExactPlanner
-from pear.planning.exact.survey import Survey
+from pear.planning.exact.search import Progress
 
-__all__ = ["ExactPlanner", "Survey"]
+__all__ = ["ExactPlanner", "Progress", "ScoreMemory"]

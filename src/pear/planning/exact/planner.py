@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidSetting
-from pear.planning.exact.clock import Clock
-from pear.planning.exact.drivers import drive
-from pear.planning.exact.options import build_tables
-from pear.planning.exact.results import plans_of
+from pear.planning.exact.drive import Clock, drive
+from pear.planning.exact.memory import ScoreMemory
+from pear.planning.exact.options import options_of
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
-from pear.planning.exact.survey import Survey
 from pear.planning.planner import Candidates, Memory, one_per_person
-from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
 
-Floats = NDArray[np.float64]
+TOGETHER = 512
+"""People whose searches are kept at the same time."""
 
 
 @dataclass
 class ExactPlanner:
     """Finds the cheapest plan among those with at most ``max_length`` changes, and proves it.
 
-    ``max_rows`` is the most rows one person's search may ask; ``max_seconds`` a guard by
-    the clock, which makes results depend on the machine and is marked in the certificate.
+    Parameters
+    ----------
+    problem, black_box
+        What can be changed, and the model that decides.
+    max_length
+        Most changes of a plan; the problem's own where left out.
+    max_rows
+        Most rows that one person's search may ask. The scores along plans for several samples or
+        lengths come on top where they do not fit.
+    max_changes_per_feature
+        How often a plan may change the same feature.
+    max_seconds
+        A guard by the clock, which makes results depend on the machine and is marked in the
+        certificate.
+    look_inside
+        Whether a model that can be read is read, for proofs that hardly ask it.
+    first_batch
+        Rows of the first call.
+    progress
+        Called as the search goes on.
+
+    Examples
+    --------
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> problem = loan_book_problem()
+    >>> planner = ExactPlanner(problem, loan_book_classifier(problem))
+    >>> plan = planner.plan(problem.state(loan_book_people()["Amina"]), problem.usual_weights)
+    >>> plan.success, plan.certificate.verdict
+    (True, 'optimal')
     """
 
     problem: Problem
@@ -36,6 +62,7 @@ class ExactPlanner:
     max_rows: int = 200_000
     max_changes_per_feature: int = 1
     max_seconds: float | None = None
+    look_inside: bool = True
     first_batch: int = FIRST_BATCH
     progress: Callable[[Progress], None] | None = field(default=None, repr=False)
 
@@ -69,9 +96,8 @@ class ExactPlanner:
         ``weights`` is ``(p,)``, or samples ``(s, p)``: then the plan of least mean floored cost.
         An infeasible verdict names the limits that block.
         """
-        matrix = np.atleast_2d(self._weights(weights))
-        [plan] = self._plans_of(self._states(state), matrix[None], [limits], np.zeros(1, np.intp))
-        return self._explained(plan, state, matrix, limits)
+        [plan] = self._plan_each(self._states(state), self._samples(weights)[None], [limits])
+        return plan
 
     def plan_many(
         self,
@@ -80,7 +106,7 @@ class ExactPlanner:
         limits: Limits | Sequence[Limits] = NO_LIMITS,
         rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
-        """Plans for n people in lockstep, one call of the model a round.
+        """Plans for n people side by side, one call of the model a round.
 
         ``states`` is ``(n, d)``. ``weights`` is ``(p,)``, or a row per person ``(n, p)``, or
         samples per person ``(n, s, p)``, or ``(1, s, p)`` for everybody: with samples, each
@@ -89,13 +115,8 @@ class ExactPlanner:
         states = self._states(states)
         if not len(states):
             return []
-        weights = self._weights_of(len(states), weights)
-        everyone = one_per_person(limits, len(states))
-        plans = self._plans_of(states, weights, everyone, np.arange(len(states)))
-        return [
-            self._explained(plan, state, weight, limit)
-            for plan, state, weight, limit in zip(plans, states, weights, everyone, strict=True)
-        ]
+        weights = self.problem.weights_of(len(states), weights)
+        return self._plan_each(states, weights, one_per_person(limits, len(states)))
 
     def candidates(
         self,
@@ -113,162 +134,187 @@ class ExactPlanner:
         Costs and certificate of each plan are those for the first sample it is optimal for.
         With ``max_rows``, a proof is given up where it would look at more assignments than that.
         """
-        hurried = max_rows is not None
         rows = self.max_rows if max_rows is None else min(max_rows, self.max_rows)
-        quick = replace(self, max_rows=max(rows, 2 * self.longest))
-        n = max(1, min(n, quick.max_rows // (2 * self.longest)))
-        survey = memory if isinstance(memory, Survey) else Survey() if hurried else None
-        if hurried and memory is None:
-            return self._first_candidates(state, samples, n, limits, quick.max_rows)
-        found = quick._optima(state, samples, limits, n * (self.longest - 1), survey, hurried)
-        plans = tuple(self._distinct(found, n))
-        learned = found.learned() if survey is not None else None
-        return Candidates(plans, int(found.ledger.asked.sum()), learned)
-
-    def _first_candidates(
-        self, state: Floats, samples: Floats, n: int, limits: Limits, max_rows: int
-    ) -> Candidates:
-        """A third of the rows for all samples, a third for the first, the last for all again."""
-        samples, third = np.atleast_2d(samples), max(max_rows // 3, 2 * self.longest)
-        found, rows = Candidates((), 0, Survey()), 0
-        for some in (samples, samples[:1], samples):
-            found = self.candidates(state, some, n, limits, memory=found.memory, max_rows=third)
-            rows += found.rows
-            proven = all(plan.certificate.verdict == "optimal" for plan in found.plans)
-            if some is samples and found.plans and proven:
-                break
-        return replace(found, rows=rows)
-
-    def _distinct(self, found: Search, n: int) -> list[Plan]:
+        known = memory if isinstance(memory, ScoreMemory) else ScoreMemory()
+        search = self._search_optima(
+            state, samples, limits, rows=max(rows, 2 * self.longest), plans=n, memory=known,
+            hurried=max_rows is not None,
+        )  # fmt: skip
         support: dict[tuple[int, ...], list[int]] = {}
-        for lane in found.lanes:
-            if lane.incumbent is not None:
-                support.setdefault(lane.incumbent.moves, []).append(lane.number)
-        ranked = sorted(support.values(), key=len, reverse=True)
-        return plans_of(found, self.black_box, [numbers[0] for numbers in ranked[:n]])
+        for query, best in enumerate(search.best):
+            if best is not None:
+                support.setdefault(best.moves, []).append(query)
+        ranked = sorted(support.values(), key=len, reverse=True)[: max(1, n)]
+        plans = self._plans_of([search], [[queries[0] for queries in ranked]])
+        return Candidates(tuple(plans), search.rows, known)
 
     def optima(self, state: Floats, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
         """The optimal plan for each sample ``(s, p)``, all found in one pass."""
-        found = self._optima(
-            state, samples, limits, len(np.atleast_2d(samples)) * (self.longest - 1)
-        )
-        return plans_of(found, self.black_box)
-
-    def _optima(
-        self,
-        state: Floats,
-        samples: Floats,
-        limits: Limits,
-        reserve: int,
-        survey: Survey | None = None,
-        hurried: bool = False,
-    ) -> Search:
-        samples = np.atleast_2d(self._weights(samples))
-        states = np.repeat(self._states(state), len(samples), axis=0)
-        groups = np.zeros(len(samples), np.intp)
-        return self._search(
-            states, samples[:, None], [limits] * len(samples), groups, reserve, survey, hurried
-        )
+        count = len(np.atleast_2d(samples))
+        search = self._search_optima(state, samples, limits, rows=self.max_rows, plans=count)
+        return self._plans_of([search], [range(count)])
 
     def plans_by_length(
         self, state: Floats, weights: Floats, limits: Limits = NO_LIMITS
     ) -> list[Plan]:
         """The cheapest plan with at most 1, 2, 3… changes, in one pass."""
         longest = min(self.longest, limits.max_steps or self.longest)
-        lanes = [replace(limits, max_steps=steps) for steps in range(1, longest + 1)]
-        matrix = np.atleast_2d(self._weights(weights))
-        states = np.repeat(self._states(state), longest, axis=0)
-        weights = np.repeat(matrix[None], longest, axis=0)
-        return self._plans_of(states, weights, lanes, np.zeros(longest, np.intp))
+        each = [replace(limits, max_steps=steps) for steps in range(1, longest + 1)]
+        samples = np.repeat(self._samples(weights)[None], longest, axis=0)
+        [start] = self._states(state)
+        clock = Clock.started(self.max_seconds, longest * (self.longest - 1))
+        search = self._search(start, samples, each, clock, plans=longest)
+        return self._plans_of([search], [range(longest)])
 
-    def _explained(self, plan: Plan, state: Floats, weights: Floats, limits: Limits) -> Plan:
-        """An infeasible verdict with the limits that block."""
-        if plan.certificate.verdict != "infeasible" or limits == NO_LIMITS:
-            return plan
-        blocking = self._blocking(state, limits, weights.mean(axis=0))
-        return plan.with_certificate(replace(plan.certificate, blocking=blocking))
+    def _search_optima(
+        self,
+        state: Floats,
+        samples: Floats,
+        limits: Limits,
+        *,
+        rows: int,
+        plans: int,
+        memory: ScoreMemory | None = None,
+        hurried: bool = False,
+    ) -> Search:
+        samples = self._samples(samples)
+        [start] = self._states(state)
+        clock = Clock.started(self.max_seconds, min(plans, len(samples)) * (self.longest - 1))
+        return replace(self, max_rows=rows)._search(
+            start, samples[:, None], [limits] * len(samples), clock,
+            plans=plans, memory=memory, hurried=hurried,
+        )  # fmt: skip
+
+    def _plan_each(self, states: Floats, weights: Floats, limits: Sequence[Limits]) -> list[Plan]:
+        """A plan for each of n people; ``weights`` ``(n, s, p)``."""
+        clock = Clock.started(self.max_seconds, len(states) * (self.longest - 1))
+        plans: list[Plan] = []
+        for first in range(0, len(states), TOGETHER):
+            people = range(first, min(first + TOGETHER, len(states)))
+            found = self._side_by_side(
+                [(states[i], weights[i : i + 1], [limits[i]]) for i in people], clock
+            )
+            made = self._plans_of(found, [range(1)] * len(found))
+            for i, plan in zip(people, made, strict=True):
+                if plan.certificate.verdict == "infeasible" and limits[i] != NO_LIMITS:
+                    blocking = self._blocking(states[i], limits[i], weights[i].mean(axis=0))
+                    plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
+                plans.append(plan)
+        return plans
+
+    def _search(
+        self,
+        start: Floats,
+        weights: Floats,
+        limits: Sequence[Limits],
+        clock: Clock,
+        *,
+        plans: int = 1,
+        memory: ScoreMemory | None = None,
+        hurried: bool = False,
+        any_plan: bool = False,
+    ) -> Search:
+        """A finished search for one person."""
+        [search] = self._side_by_side(
+            [(start, weights, limits)], clock, plans, memory, hurried, any_plan
+        )
+        return search
+
+    def _side_by_side(
+        self,
+        people: Sequence[tuple[Floats, Floats, Sequence[Limits]]],
+        clock: Clock,
+        plans: int = 1,
+        memory: ScoreMemory | None = None,
+        hurried: bool = False,
+        any_plan: bool = False,
+    ) -> list[Search]:
+        """Finished searches for several people: start, weights ``(Q, S, p)`` and limits of each.
+
+        Rows for the scores along ``plans`` plans of each are kept back.
+        """
+        reserve = min(plans * (self.longest - 1), self.max_rows // 2)
+        first: list[Search] = []
+        if self.max_changes_per_feature > 1:
+            # A plan that changes each feature once is one here too, and prunes most of the rest.
+            once = replace(self, max_changes_per_feature=1, progress=None)
+            once.max_rows = self.max_rows // 2
+            first = once._side_by_side(people, clock.half(), 0, None, hurried, any_plan)
+        searches: list[Search] = []
+
+        def begun() -> Iterator[Search]:
+            for number, (start, weights, limits) in enumerate(people):
+                options = options_of(
+                    self.problem, start, weights, limits, self.longest, self.max_changes_per_feature
+                )
+                search = Search(
+                    options,
+                    weights,
+                    tuple(limits),
+                    np.array([self.problem.goal.bar(limit) for limit in limits]),
+                    self.max_rows - reserve,
+                    self.max_changes_per_feature,
+                    clock,
+                    inside=self.black_box.inside if self.look_inside else None,
+                    memory=memory,
+                    first_batch=self.first_batch,
+                    hurried=hurried,
+                    any_plan=any_plan,
+                    progress=self.progress,
+                )
+                if first:
+                    search.start_with(first[number])
+                searches.append(search)
+                yield search
+
+        drive(begun(), self.black_box, clock)
+        return searches
+
+    def _plans_of(self, searches: Sequence[Search], chosen: Sequence[Sequence[int]]) -> list[Plan]:
+        """Plans of some queries of each search, with the score of every state on the way."""
+        actions, fingerprint = self.problem.actions, self.black_box.fingerprint
+        paths = [
+            [walk(search.options.start, actions, _moves(search, query))[1:-1] for query in queries]
+            for search, queries in zip(searches, chosen, strict=True)
+        ]
+        inner = [states for path in paths for states in path]
+        scores = np.zeros(0)
+        if sum(map(len, inner)):
+            scores = self.black_box.score(np.concatenate(inner))
+        plans, at = [], 0
+        for search, queries, path in zip(searches, chosen, paths, strict=True):
+            search.rows += sum(map(len, path))
+            for query, states in zip(queries, path, strict=True):
+                best, weights = search.best[query], search.weights[query]
+                mine, at = scores[at : at + len(states)], at + len(states)
+                end = [best.score] if best is not None and best.moves else []
+                plan = self.problem.make_plan(
+                    search.options.start,
+                    _moves(search, query),
+                    weights if len(weights) > 1 else weights[0],
+                    np.array([search.start_score, *mine, *end]),
+                    search.certificate(query),
+                    limits=search.limits[query],
+                    model_fingerprint=fingerprint,
+                )
+                plans.append(plan)
+        return plans
 
     def _states(self, states: Floats) -> Floats:
         array = np.atleast_2d(np.asarray(states, float))
-        if array.shape[1] != len(self.problem.space) or not np.isfinite(array).all():
+        missing = np.isnan(array) & ~np.array(
+            [feature.may_be_missing for feature in self.problem.space.features]
+        ) if array.shape[1:] == (len(self.problem.space),) else np.True_  # fmt: skip
+        if np.any(missing) or np.isinf(array).any():
             raise InvalidSetting(
                 f"a state must hold {len(self.problem.space)} finite numbers "
                 f"(got shape {array.shape}); use problem.state(record)"
             )
         return array
 
-    def _weights(self, weights: Floats) -> Floats:
-        return self.problem.costs.check_weights(weights)
-
-    def _weights_of(self, n: int, weights: Floats) -> Floats:
-        """Samples per person ``(n, s, p)``; a vector or a row per person is one sample each."""
-        if isinstance(weights, np.ndarray) and weights.ndim == 3:
-            checked = self._weights(weights.reshape(-1, weights.shape[2]))
-            samples, shared = checked.reshape(weights.shape), len(weights) == 1
-        else:
-            checked = self._weights(weights)
-            samples = checked[None, None] if checked.ndim == 1 else checked[:, None]
-            shared = checked.ndim == 1
-        if len(samples) != n and not shared:
-            raise InvalidSetting(
-                f"'weights' must be one vector or one per person (got {len(samples)} for {n})"
-            )
-        return np.repeat(samples, n, axis=0) if shared else samples
-
-    def _plans_of(
-        self,
-        starts: Floats,
-        weights: Floats,
-        limits: Sequence[Limits],
-        groups: NDArray[np.intp],
-    ) -> list[Plan]:
-        lanes_each = int(np.bincount(groups).max())
-        reserve = lanes_each * (self.longest - 1)
-        return plans_of(self._search(starts, weights, limits, groups, reserve), self.black_box)
-
-    def _search(
-        self,
-        starts: Floats,
-        weights: Floats,
-        limits: Sequence[Limits],
-        groups: NDArray[np.intp],
-        reserve: int,
-        survey: Survey | None = None,
-        hurried: bool = False,
-        any_plan: bool = False,
-    ) -> Search:
-        clock = Clock.started(self.max_seconds, reserve * (int(groups.max()) + 1))
-        if reserve > self.max_rows // 2:
-            raise BudgetTooSmall(
-                f"'max_rows' of {self.max_rows} is too small for this many plans at once; "
-                f"give at least {2 * reserve}"
-            )
-        tables = build_tables(
-            self.problem, starts, weights, limits, self.longest, self.max_changes_per_feature
-        )
-        search = Search(
-            tables,
-            groups,
-            np.array([self.problem.goal.bar(limit) for limit in limits]),
-            self.max_rows,
-            reserve=reserve,
-            clock=clock,
-            first_batch=self.first_batch,
-            progress=self.progress,
-            survey=survey if self.max_changes_per_feature == 1 else None,
-            hurried=hurried,
-            any_plan=any_plan,
-        )
-        if self.max_changes_per_feature > 1:
-            # A plan that changes each feature once is one here too, and prunes most of the rest.
-            once = replace(
-                self, max_changes_per_feature=1, max_rows=self.max_rows // 2, progress=None
-            )
-            if self.max_seconds is not None:
-                once.max_seconds = self.max_seconds / 2
-            search.start_with(once._search(starts, weights, limits, groups, 0, any_plan=any_plan))
-        drive(search, self.black_box)
-        return search
+    def _samples(self, weights: Floats) -> Floats:
+        """Weights of one person as samples ``(s, p)``."""
+        return self.problem.weights(weights)
 
     def _blocking(
         self, state: Floats, limits: Limits, weights: Floats
@@ -293,20 +339,22 @@ class ExactPlanner:
         self, state: Floats, weights: Floats, tried: list[tuple[tuple[str, ...], Limits]]
     ) -> tuple[tuple[str, ...], ...]:
         """Those of the limits tried, named by their words, under which there is a plan."""
-        count = len(tried)
-        if not count:
+        if not tried:
             return ()
-        states = np.repeat(self._states(state), count, axis=0)
-        everyone = np.repeat(weights[None, None], count, axis=0)
-        # With chains, values depend on the limits, and lanes cannot share scores.
-        shared = self.max_changes_per_feature == 1
-        groups = np.zeros(count, np.intp) if shared else np.arange(count)
-        quiet = replace(self, progress=None)
-        found = quiet._search(
-            states, everyone, [limits for _, limits in tried], groups, 0, any_plan=True
+        everyone = np.repeat(weights[None, None], len(tried), axis=0)
+        found = replace(self, progress=None)._search(
+            state,
+            everyone,
+            [limits for _, limits in tried],
+            Clock.started(self.max_seconds),
+            plans=0,
+            any_plan=True,
         )
         return tuple(
-            words
-            for (words, _), lane in zip(tried, found.lanes, strict=True)
-            if lane.incumbent is not None
+            words for (words, _), best in zip(tried, found.best, strict=True) if best is not None
         )
+
+
+def _moves(search: Search, query: int) -> tuple[int, ...]:
+    best = search.best[query]
+    return best.moves if best is not None else ()

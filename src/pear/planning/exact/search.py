@@ -1,307 +1,558 @@
-"""The search itself: it yields batches of states and receives their scores.
+"""The search for one person: it yields states, receives their scores, and proves what is cheapest.
 
-Lanes of the same group share a start state and therefore the scores of states. Every
-assignment whose bound is below a lane's incumbent is scored, smallest bound first, so the
-verdict is a proof. It never calls the model; a driver does.
+Assignments are enumerated in bands of rising cost, and all of a band that can still matter are
+scored, smallest bound first. A favourable one gets its exact best order and may lower an
+incumbent; it ends nothing, since its cost can exceed its bound. A query is decided once everything
+with a bound below its incumbent is scored, or nothing is left. The search never calls the model.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pear.planning.exact.assignments import Rows
-from pear.planning.exact.beam import WIDTH, beam_is_due, beam_moves, beams_together
-from pear.planning.exact.clock import Clock, TimeUp
-from pear.planning.exact.front import LAST_KEY, Front, Incumbent, Lane
-from pear.planning.exact.fronts import find_fronts, front_tables
-from pear.planning.exact.known import KnownScores
-from pear.planning.exact.ledger import Ledger
-from pear.planning.exact.levels import Floats, Indices
-from pear.planning.exact.offers import offer_moves, offer_rows
-from pear.planning.exact.polish import polish
-from pear.planning.exact.scatter import scattered_plans
-from pear.planning.exact.shells import refill
-from pear.planning.exact.survey import Survey, changed_moves, moves_by_level
-from pear.planning.exact.tables import Tables
+from pear.arrays import Flags, Floats, Indices
+from pear.planning.exact.heuristics import Asking, Explorer
+from pear.planning.exact.kernel import Cursor, at_the_root, below, bounds_of
+from pear.planning.exact.memory import ScoreMemory, first_of_each
+from pear.planning.exact.options import Options
+from pear.planning.exact.pricing import EQUAL, Pricing, equal
+from pear.problem import Certificate, Limits, walk
+from pear.problem.plan import Verdict
 
+if TYPE_CHECKING:
+    from pear.decision.ceilings import Inside, Specialised
+    from pear.planning.exact.drive import Clock
+
+FIRST_BATCH, LARGEST_BATCH = 64, 8_192
+BUFFER = 16_384
+"""Assignments listed before they are scored."""
+SLICE = 100_000
+"""Nodes between two looks at the clock."""
+GROWTH = 4.0
+"""A new band aims at this many times the assignments listed so far."""
+LEAST_WORK = 200_000
+"""Work that enumeration may always take, however few rows may be asked."""
+NODES_PER_ROW, CEILINGS_PER_ROW = 20, 2
+"""Nodes that count as much work as one row: without ceilings, and with them."""
+LOOK_INSIDE = 2_000
+"""Work after which a model that can be looked into is."""
+FIRST_TRY = 4_000
+"""Work after which a person without a plan gets a beam; each further try after five times that."""
+TRIES = 3
+"""A narrow beam, then random restarts, then a wide beam."""
 FAR = 0.8
 """A plan whose lower bound is below this share of its cost is far from proven."""
-
-SearchSteps = Generator[Floats, Floats, "list[Lane]"]
-
-FIRST_BATCH = 64
-LARGEST_BATCH = 8_192
 RECALLED = 3
-"""Favourable states of a survey, for each lane, whose exact order is worked out first."""
+"""Favourable states of a memory, for each query, that are priced first."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search is: ``open_lanes`` of ``lanes`` are not decided yet.
+    """How far a search is: ``open_queries`` of ``queries`` are not decided yet.
 
-    ``lower_bound`` and ``upper_bound`` are means over the lanes; the upper one is infinite
-    while a lane has no plan.
+    ``lower_bound`` and ``upper_bound`` are means over the queries; the upper one is infinite
+    while a query has no plan.
     """
 
     rows: int
-    lanes: int
-    open_lanes: int
+    queries: int
+    open_queries: int
     lower_bound: float
     upper_bound: float
     seconds: float
 
 
+@dataclass(frozen=True)
+class Incumbent:
+    """The best plan so far; compared by cost, then steps, then ``rank``: earlier moves first."""
+
+    cost: float
+    steps: int
+    rank: tuple[int, ...]
+    moves: tuple[int, ...]
+    score: float
+
+
 @dataclass
 class Search:
-    """One search over the lanes of ``tables``.
+    """One search: Q queries about one person.
 
-    ``groups`` ``(N,)`` says which lanes share a person; ``bars`` ``(N,)`` is the score a
-    favourable state exceeds; ``max_rows`` is a budget per group.
+    ``weights`` ``(Q, S, p)``, ``limits`` and ``required`` ``(Q,)``, the score that a favourable
+    state exceeds, are those of the queries. ``max_rows`` may be asked; ``hurried`` searches look
+    at no more assignments than that is worth. With ``any_plan`` the first plan of a query ends it.
     """
 
-    tables: Tables
-    groups: Indices
-    bars: Floats
+    options: Options
+    weights: Floats
+    limits: tuple[Limits, ...]
+    required: Floats
     max_rows: int
-    reserve: int = 0
-    """Rows of the budget kept back for the scores along the plans found."""
-    clock: Clock = field(default_factory=lambda: Clock.started(None))
+    max_changes: int
+    clock: Clock
+    inside: Inside | None = None
+    memory: ScoreMemory | None = None
     first_batch: int = FIRST_BATCH
-    progress: Callable[[Progress], None] | None = None
-    survey: Survey | None = None
-    """What earlier searches from the same start learned; only with a single group."""
     hurried: bool = False
-    """Give a front up that has plans and more to prove than the budget allows."""
     any_plan: bool = False
-    """Be content with the first plan of each lane."""
+    progress: Callable[[Progress], None] | None = None
+    rows: int = field(default=0, init=False)
+    start_score: float = field(default=0.0, init=False)
+    started: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        front_of = find_fronts(self.tables, self.groups)
-        self.front_tables = front_tables(self.tables, front_of)
-        units = self.tables.units.tolist()
-        self.lanes = [Lane(number, unit) for number, unit in enumerate(units)]
-        members: list[list[Lane]] = [[] for _ in range(len(self.front_tables.starts))]
-        for lane, number in zip(self.lanes, front_of.tolist(), strict=True):
-            members[number].append(lane)
-        self.fronts = [
-            Front(number, lanes, max(lane.unit for lane in lanes), self.hurried)
-            for number, lanes in enumerate(members)
-        ]
-        self.front_of = [self.fronts[number] for number in front_of.tolist()]
-        self._of_group: list[list[Front]] = [[] for _ in range(int(self.groups.max()) + 1)]
-        for front in self.fronts:
-            self._of_group[self.group(front)].append(front)
-        known: list[KnownScores | None] = [None] * len(self._of_group)
-        for group, fronts in enumerate(self._of_group):
-            if self.survey is not None:
-                known[group] = self.survey.known.copy()
-            elif len(fronts) > 1 or self.tables.max_changes > 1:
-                known[group] = KnownScores()
-        self.ledger = Ledger(self.front_tables, self.max_rows, self.reserve, self.clock, known)
-        self._found: tuple[list[Indices], list[Floats]] = ([], [])
+        queries = self.options.n_queries
+        self.best: list[Incumbent | None] = [None] * queries
+        self.decided: Flags = np.zeros(queries, bool)
+        self.stopped: Flags = np.zeros(queries, bool)
+        self.complete = np.full(queries, -np.inf)
+        """All assignments with a bound up to this are scored."""
+        self._pricing = Pricing(self.options, self.weights, self.limits)
+        self._enumerated = 0.0
+        self._tries = 0
+        self._rounds = 0
+        self._out_of_time = False
+        self._special: Specialised | None = None
+        self._looked = self.inside is None
+        rows = self.options.choices.own.shape[2]
+        self._node_work = (1 + rows / 16) / NODES_PER_ROW
+        if self.memory is None and (queries > 1 or self.max_changes > 1):
+            self.memory = ScoreMemory()
 
-    def group(self, front: Front) -> int:
-        """The person a front belongs to."""
-        return int(self.groups[front.lanes[0].number])
+    @property
+    def costs(self) -> Floats:
+        """Costs of the incumbents ``(Q,)``; infinite where there is none."""
+        return np.array([np.inf if best is None else best.cost for best in self.best])
 
-    def bar(self, front: Front) -> float:
-        """The score a favourable state of a front exceeds."""
-        return float(self.bars[front.lanes[0].number])
+    @property
+    def left(self) -> int:
+        """Rows that may still be asked."""
+        return max(0, self.max_rows - self.rows)
 
-    def steps(self) -> SearchSteps:
-        """Yields states ``(n, d)``, receives their scores ``(n,)``, returns the decided lanes."""
-        yield from self._begin()
-        try:
-            while True:
-                fronts = [front for front in self.fronts if not front.decided]
-                if not fronts:
-                    break
-                self.clock.check()
-                yield from self._beams(fronts)
-                idle = [front for front in fronts if not front.pending_left]
-                lefts = [self.ledger.left(self.group(front)) for front in idle]
-                refill(self.front_tables, idle, self.max_rows, lefts, self.clock)
-                yield from self._score([front for front in fronts if not front.decided])
-                self._report()
-            yield from self._beams([front for front in self.fronts if front.stopped], at_last=True)
-        except TimeUp:
-            for front in self.fronts:
-                if not front.decided:
-                    front.stop()
-        return self.lanes
+    def steps(self) -> Generator[Floats, Floats, None]:
+        """Yields states ``(n, d)`` and receives their scores ``(n,)``, NaN once time is up."""
+        scores = yield self.options.start[None]
+        self.rows += 1
+        self.started, self.start_score = True, float(scores[0])
+        for query in np.flatnonzero(self.start_score > self.required):
+            self.best[query] = Incumbent(0.0, 0, (), (), self.start_score)
+            self.decided[query] = True
+        self._recall()
+        band = Band(self.options)
+        while not self.decided.all():
+            yield from self._explore()
+            yield from self._work_on(band)
+            if self.progress is not None:
+                self.progress(self._progress())
+            if self._out_of_time or self._spent or self.left == 0:
+                self.stopped |= ~self.decided
+                self.decided[:] = True
+        if self.stopped.any() and not self._out_of_time:
+            yield from self._explore(at_last=True)
+
+    @property
+    def _work(self) -> float:
+        """Rows asked, and nodes looked at as rows that take as long."""
+        return self.rows + self._enumerated
+
+    @property
+    def _spent(self) -> bool:
+        """Whether enumeration has had its share of work."""
+        most = self.max_rows if self.hurried else max(self.max_rows, LEAST_WORK)
+        return self._enumerated > most
 
     def start_with(self, other: Search) -> None:
-        """Take over the plans of a search of the same lanes in a smaller space, and its rows."""
-        self.ledger.asked += other.ledger.asked
-        for lane, found in zip(self.lanes, other.lanes, strict=True):
-            if found.incumbent is not None:
-                lane.take(replace(found.incumbent, key=LAST_KEY))
-        for front in self.fronts:
-            front.refresh()
+        """Take over the plans of a search of the same queries in a smaller space, and its rows."""
+        self.rows = other.rows - 1
+        for query, found in enumerate(other.best):
+            if found is not None and found.moves:
+                end = walk(self.options.start, self.options.problem.actions, found.moves)[-1:]
+                [assignment], _ = self._chosen(end[:, self.options.columns])
+                rank = tuple(self.options.ranks(assignment[None])[0].tolist())
+                self._take(query, replace(found, rank=rank))
 
-    def learned(self) -> Survey:
-        """The survey with everything this search found."""
-        [known] = self.ledger.known
-        plans = [lane.incumbent for lane in self.lanes if lane.incumbent and lane.incumbent.moves]
-        moves, scores = self._found
-        if plans:
-            # Found by a beam or by polishing, they are not among the assignments scored.
-            sets = moves_by_level(self.front_tables, [plan.moves for plan in plans])
-            moves = [sets, *moves]
-            scores = [np.array([plan.score for plan in plans]), *scores]
-        return (self.survey or Survey()).extended(known or KnownScores(), moves, scores)
+    # One band
 
-    def _begin(self) -> Generator[Floats, Floats, None]:
-        _, firsts = np.unique(self.groups, return_index=True)
-        owners = self.groups[firsts]
-        starts = self.tables.starts[firsts]
-        scores = yield from self.ledger.ask(starts, owners, whatever_the_time=True)
-        floor, tables = self.tables.problem.costs.least, self.front_tables
-        for front in self.fronts:
-            score = float(scores[np.searchsorted(owners, self.group(front))])
-            for lane in front.lanes:
-                lane.start_score = score
-                if score > self.bar(front):
-                    lane.take(Incumbent(0.0, 0, (), (), score))
-            front.decided = score > self.bar(front)
-            least = floor if floor > 0 else float(tables.rest[0, front.number])
-            front.begin(tables.single_costs[front.number], least)
-            if not front.decided and self.survey is not None and len(self.survey.scores):
-                count = RECALLED * len(front.lanes)
-                recalled = self.survey.best(tables, front.number, self.bar(front), count)
-                offer_rows(self.tables, front, self._rivals(front), *recalled)
-                self._refresh(front)
-
-    def _rivals(self, front: Front) -> list[Lane]:
-        """Lanes of the same person under the same limits for which nothing is proven yet."""
-        limits, group = self.tables.limits, self.group(front)
-        mine = limits[front.lanes[0].number]
-        return [
-            lane
-            for other in self._of_group[group]
-            if (other.stopped or not other.decided) and limits[other.lanes[0].number] == mine
-            for lane in other.lanes
-        ]
-
-    def _refresh(self, front: Front) -> None:
-        for other in self._of_group[self.group(front)]:
-            other.refresh()
-
-    def _score(self, fronts: list[Front]) -> Generator[Floats, Floats, None]:
-        """One round: the next batch of every front, scored in one call."""
-        asking: list[tuple[Front, int]] = []
-        batches = []
-        for front in fronts:
-            left = self.ledger.left(self.group(front))
-            rows = front.next_batch(min(self.first_batch << min(front.rounds, 20), LARGEST_BATCH))
-            if rows is not None and len(rows) and left > 0:
-                asking.append((front, len(rows)))
-                batches.append((self.group(front), rows))
-            elif left <= 0:
-                front.stop()
-        scores = yield from self.ledger.scores(batches)
-        for (front, size), (_, rows), told in zip(asking, batches, scores, strict=True):
-            absent = np.isnan(told)
-            done = int(np.argmax(absent)) if absent.any() else len(told)
-            self._learn(front, rows, told[:done])
-            front.scored(done)
-            if done < size and self.clock.left > 0:
-                front.stop()
-            if self.any_plan and np.isfinite(front.worst):
-                front.stop()
-
-    def _learn(self, front: Front, rows: Rows, scores: Floats) -> None:
-        """Favourable states may lower incumbents."""
-        good = np.flatnonzero(scores > self.bar(front))
-        if not len(good):
+    def _work_on(self, band: Band) -> Generator[Floats, Floats, None]:
+        """List the next assignments of a band and score them."""
+        if not band.begun:
+            self._look_inside()
+            band.begin(self._special, self._sequence())
+        high = np.where(self.decided, -np.inf, np.minimum(band.high, self.costs))
+        low = np.where(self.decided, -np.inf, self.complete)
+        finished = self._enumerate(band, low, high)
+        if not finished and band.narrow():
             return
-        rows, scores = rows.take(good), scores[good]
-        if self.survey is not None:
-            self._found[0].append(changed_moves(self.front_tables, rows))
-            self._found[1].append(scores)
-        if not front.decided:
-            offer_rows(self.tables, front, self._rivals(front), rows, scores)
-            self._refresh(front)
+        pending = band.listed()
+        bounds = bounds_of(self.options, pending) if len(high) > 1 else band.bounds[:, None]
+        scored = yield from self._score(pending, bounds)
+        if finished and scored == len(pending):
+            closed = ~self.decided
+            self.complete[closed] = np.minimum(band.high, self.costs)[closed]
+            self.decided |= closed & ((self.complete >= self.costs) | ~band.cursor.cut)
+            band.advance()
+        elif finished:
+            # Everything below the first that was not scored is.
+            rest = bounds[scored:].min(axis=0)
+            self.complete = np.maximum(self.complete, np.minimum(rest, high))
 
-    def _beams(
-        self, fronts: list[Front], *, at_last: bool = False
-    ) -> Generator[Floats, Floats, None]:
-        """Give hard people a first plan, by a score-guided beam or scattered plans, and those who
-        have one a cheaper one near it.
+    def _enumerate(self, band: Band, low: Floats, high: Floats) -> bool:
+        """Fill the band's buffer; whether the band has come to its end."""
+        band.clear()
+        while True:
+            nodes, finished = band.go_on(self.options, low, high, SLICE)
+            per_node = self._node_work if band.special is None else 1 / CEILINGS_PER_ROW
+            self._enumerated += nodes * per_node
+            if finished or band.full:
+                return finished
+            self._out_of_time |= self.clock.over()
+            if self._out_of_time or self._spent:
+                return False
+
+    def _score(self, pending: Indices, bounds: Floats) -> Generator[Floats, Floats, int]:
+        """Score what can still matter, smallest bound first; how many of them are dealt with."""
+        steps, ranks = self.options.steps(pending), None
+        at = 0
+        while at < len(pending):
+            if self.left == 0 or self._out_of_time:
+                return at
+            size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
+            if ranks is None:
+                ranks = self.options.ranks(pending)
+            matters = self._matters(bounds[at:], steps[at:], ranks[at:])
+            batch = at + np.flatnonzero(matters)[:size]
+            if not len(batch):
+                return len(pending)
+            scores = yield from self.ask(pending[batch])
+            self._rounds += 1
+            told = ~np.isnan(scores)
+            self._offer_all(pending[batch[told]], bounds[batch[told]], scores[told])
+            if not told.all():
+                return int(batch[np.argmin(told)])
+            at = int(batch[-1]) + 1
+        return len(pending)
+
+    def _matters(self, bounds: Floats, steps: Indices, ranks: Indices) -> Flags:
+        """Which assignments could be better for some undecided query, shape ``(n,)``."""
+        matters = np.zeros(len(bounds), bool)
+        for query in np.flatnonzero(~self.decided):
+            best = self.best[query]
+            if best is None:
+                return np.isfinite(bounds).any(axis=1)
+            slack = EQUAL * abs(best.cost)
+            mine = bounds[:, query]
+            matters |= mine < best.cost - slack
+            tied = (mine >= best.cost - slack) & (mine <= best.cost + slack)
+            matters |= tied & (steps < best.steps)
+            near = np.flatnonzero(tied & (steps == best.steps))
+            matters[near] |= _earlier(ranks[near], np.array(best.rank, np.intp))
+        return matters
+
+    def ask(self, assignments: Indices) -> Asking:
+        """Scores of assignments ``(n, K)``; NaN from where the budget, or the time, has ended."""
+        values = self.options.values[np.arange(len(self.options.columns)), assignments]
+        scores = np.full(len(values), np.nan)
+        unknown = np.arange(len(values))
+        if self.memory is not None:
+            scores = self.memory.scores(values)
+            unknown = np.flatnonzero(np.isnan(scores))
+            unknown = unknown[first_of_each(values[unknown])]
+        unknown = unknown[: self.left]
+        if not len(unknown):
+            return scores
+        told = yield self.options.states(assignments[unknown])
+        known = ~np.isnan(told)
+        self.rows += int(known.sum())
+        self._out_of_time |= not known.all()
+        if self.memory is None:
+            scores[unknown] = told
+            return scores
+        self.memory.add(values[unknown[known]], told[known])
+        return self.memory.scores(values)
+
+    # Plans
+
+    def _offer_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
+        """Favourable assignments may lower incumbents."""
+        for number in np.flatnonzero(scores > self.required.min()):
+            self._offer(assignments[number], bounds[number], float(scores[number]))
+
+    def _offer(self, assignment: Indices, bounds: Floats, score: float) -> None:
+        costs = self.costs
+        able = (~self.decided | self.stopped) & (score > self.required) & np.isfinite(bounds)
+        able &= bounds <= costs + EQUAL * np.where(np.isfinite(costs), np.abs(costs), 0.0)
+        queries = np.flatnonzero(able)
+        if not len(queries):
+            return
+        steps = int(self.options.steps(assignment[None])[0])
+        rank = tuple(self.options.ranks(assignment[None])[0].tolist())
+        priced = self._pricing.cheapest(assignment, queries, costs[queries])
+        for query, (cost, moves) in zip(queries.tolist(), priced, strict=True):
+            if np.isfinite(cost):
+                self._take(query, Incumbent(cost, steps, rank, moves, score))
+
+    def _take(self, query: int, found: Incumbent) -> None:
+        """Keep a plan that is better than the incumbent."""
+        best = self.best[query]
+        if best is not None:
+            if equal(found.cost, best.cost):
+                if (found.steps, found.rank) >= (best.steps, best.rank):
+                    return
+            elif found.cost > best.cost:
+                return
+        self.best[query] = found
+        if self.any_plan:
+            self.decided[query] = True
+
+    def _recall(self) -> None:
+        """Begin with the cheapest plans that are known from earlier searches."""
+        if self.memory is None or self.decided.all():
+            return
+        values, scores = self.memory.favourable(float(self.required.min()))
+        assignments, known = self._chosen(values)
+        assignments, scores = assignments[known], scores[known]
+        if not len(assignments):
+            return
+        bounds = bounds_of(self.options, assignments)
+        kept = np.unique(np.argsort(bounds, axis=0, kind="stable")[:RECALLED])
+        self._offer_all(assignments[kept], bounds[kept], scores[kept])
+
+    def _chosen(self, values: Floats) -> tuple[Indices, Flags]:
+        """The options that lead to values ``(n, K)``, and where there are some."""
+        assignments = np.zeros(values.shape, np.intp)
+        known = np.ones(len(values), bool)
+        allowed = np.isfinite(self.options.choices.own).any(axis=2)
+        for feature in range(values.shape[1]):
+            mine = self.options.values[feature]
+            # The fewest changes that lead there come first.
+            same = (values[:, feature, None] == mine) & allowed[feature]
+            same[:, 0] = (values[:, feature] == mine[0]) | np.isnan(values[:, feature])
+            assignments[:, feature] = same.argmax(axis=1)
+            known &= same.any(axis=1)
+        return assignments, known
+
+    # Hard people
+
+    def _explore(self, *, at_last: bool = False) -> Generator[Floats, Floats, None]:
+        """Give hard people a first plan, and those who have one a cheaper one near it.
 
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
-        leaders: dict[int, Front] = {}
-        for front in fronts:
-            group = self.group(front)
-            asked = int(self.ledger.asked[group])
-            late = at_last and not front.beams
-            if not late and not beam_is_due(front.beams, asked, self.max_rows):
-                continue
-            scattering = front.beams == 1 and not at_last and _far(front)
-            patient = front.beams or at_last or self.tables.max_changes > 1
-            if patient and np.isfinite(front.worst):
-                yield from self._polish(front, [front.lanes[0].moves])
-            if scattering or np.isinf(front.worst):
-                leaders.setdefault(group, front)
-            else:
-                front.beams += 1
-        if not leaders:
+        due = min(FIRST_TRY, self.max_rows // 8) * 5**self._tries
+        late = at_last and not self._tries
+        if not late and (self._tries >= TRIES or self._work < due):
             return
-        beams = {}
-        for group, front in leaders.items():
-            rows = min(self.ledger.left(group), self.max_rows // 4)
-            where = (self.front_tables, front.number, self.bar(front), rows)
-            if front.beams == 1:
-                beams[group] = scattered_plans(*where)
+        tries, self._tries = self._tries, self._tries + 1
+        waiting = np.flatnonzero(self.stopped if at_last else ~self.decided)
+        without = [query for query in waiting if self.best[query] is None]
+        if without or (tries == 1 and not at_last and self._far(waiting)):
+            explorer = self._explorer(int(without[0] if without else waiting[0]))
+            most = min(self.left, self.max_rows // 4)
+            if tries == 1:
+                found = yield from explorer.restarts(most)
             else:
-                beams[group] = beam_moves(*where, width=WIDTH ** (front.beams + 1))
-            for other in self._of_group[group]:
-                other.beams += 1
-        found = yield from beams_together(beams, self.ledger)
-        for group, plans in found.items():
-            if plans and self.survey is not None:
-                sets = [tuple(moves.tolist()) for moves, _ in plans]
-                self._found[0].append(moves_by_level(self.front_tables, sets))
-                self._found[1].append(np.array([score for _, score in plans]))
-            for moves, score in plans:
-                offer_moves(self.tables, self._rivals(leaders[group]), moves, score)
-            self._refresh(leaders[group])
-            starts = [moves.tolist() for moves, _ in plans]
-            if leaders[group].beams == 1 and plans:
-                starts = [leaders[group].lanes[0].moves]
-            yield from self._polish(leaders[group], starts)
+                found = yield from explorer.beam(8 ** (tries + 1), most)
+            self._offer_found(found.assignments, found.scores)
+        improved = tries > 0 or at_last or bool(without) or self.max_changes > 1
+        if improved:
+            yield from self._improve(waiting)
 
-    def _polish(
-        self, front: Front, plans: Sequence[Sequence[int]]
-    ) -> Generator[Floats, Floats, None]:
-        """Make plans of a hard person cheaper, which prunes most of the rest."""
-        rivals, group, bar = self._rivals(front), self.group(front), self.bar(front)
-        most = self.max_rows // (4 * len(self._of_group[group]))
-        yield from polish(self.tables, front, rivals, plans, group, bar, self.ledger, most)
-        self._refresh(front)
+    def _improve(self, waiting: Indices) -> Generator[Floats, Floats, None]:
+        """Local search from the plans of some queries, each distinct plan once."""
+        plans = {best.rank: int(query) for query in waiting if (best := self.best[query])}
+        for rank, query in list(plans.items())[:4]:
+            if rank:
+                ordered = np.array(rank)
+                assignment = np.zeros(len(rank), np.intp)
+                width = self.options.values.shape[1]
+                assignment[self.options.by_action] = np.where(ordered == width, 0, ordered)
+                most = min(self.left, self.max_rows // (4 * len(plans)))
+                found = yield from self._explorer(query).local_search(assignment, most)
+                self._offer_found(found.assignments, found.scores)
 
-    def _report(self) -> None:
-        if self.progress is None:
+    def _explorer(self, query: int) -> Explorer:
+        return Explorer(self.options, query, float(self.required[query]), self.ask)
+
+    def _offer_found(self, assignments: Indices, scores: Floats) -> None:
+        if len(assignments):
+            self._offer_all(assignments, bounds_of(self.options, assignments), scores)
+
+    def _far(self, queries: Indices) -> bool:
+        """Whether some query may have a much cheaper plan than it knows."""
+        return any(self.lower_bound(q) < FAR * self.costs[q] for q in queries)
+
+    # Ceilings
+
+    def _look_inside(self) -> None:
+        """Read the model once the search turns out to be work."""
+        if self._looked or self._work < LOOK_INSIDE or self.inside is None:
             return
-        fronts = self.front_of
-        lows = [fr.lower_bound(lane) for fr, lane in zip(fronts, self.lanes, strict=True)]
-        self.progress(
-            Progress(
-                rows=int(self.ledger.asked.sum()),
-                lanes=len(self.lanes),
-                open_lanes=sum(not front.decided for front in fronts),
-                lower_bound=float(np.mean(lows)),
-                upper_bound=float(np.mean([lane.cost for lane in self.lanes])),
-                seconds=time.monotonic() - self.clock.began,
-            )
+        self._looked = True
+        options = self.options
+        values = [mine[:width] for mine, width in zip(options.values, options.widths, strict=True)]
+        most = int(min(options.choices.max_steps.max(), len(options.columns)))
+        self._special = self.inside.specialise(
+            options.start, options.columns.tolist(), values, float(self.required.min()), most
+        )
+
+    @property
+    def looked_into(self) -> str:
+        """What was read of the model, empty where it stayed a black box."""
+        return "" if self._special is None or self.inside is None else self.inside.what
+
+    def _sequence(self) -> Indices:
+        """Features in the order they are taken: parents first, or by what decides most."""
+        if self._special is None:
+            return np.arange(len(self.options.columns))
+        return np.argsort(-self._special.influence, kind="stable")
+
+    # What is proven
+
+    def lower_bound(self, query: int) -> float:
+        """No plan of a query costs less."""
+        choices = self.options.choices
+        least = choices.floor
+        if not least > 0:
+            rows = slice(query * choices.n_samples, (query + 1) * choices.n_samples)
+            least = float(choices.rest[rows].mean())
+        return float(min(max(self.complete[query], least), self.costs[query]))
+
+    def certificate(self, query: int) -> Certificate:
+        """What has been proven for one query."""
+        best, proven = self.best[query], not self.stopped[query]
+        lower = None if proven else self.lower_bound(query)
+        verdict: Verdict
+        if best is None:
+            verdict = "infeasible" if proven else "unknown"
+        else:
+            verdict, lower = ("optimal", best.cost) if proven else ("bounded", lower)
+        return Certificate(
+            verdict=verdict,
+            lower_bound=lower if lower is not None and np.isfinite(lower) else None,
+            upper_bound=best.cost if best else None,
+            rows=self.rows,
+            seconds=time.monotonic() - self.clock.began,
+            max_length=int(self.options.choices.max_steps[query]),
+            max_changes_per_feature=self.max_changes,
+            reproducible=proven or not self._out_of_time,
+        )
+
+    def _progress(self) -> Progress:
+        return Progress(
+            rows=self.rows,
+            queries=len(self.best),
+            open_queries=int((~self.decided).sum()),
+            lower_bound=float(np.mean([self.lower_bound(q) for q in range(len(self.best))])),
+            upper_bound=float(np.mean(self.costs)),
+            seconds=time.monotonic() - self.clock.began,
         )
 
 
-def _far(front: Front) -> bool:
-    """Whether some lane of a front may have a much cheaper plan than it knows."""
-    return any(front.lower_bound(lane) < FAR * lane.cost for lane in front.lanes)
+def _earlier(ranks: Indices, rank: Indices) -> Flags:
+    """Which rows ``(n, K)`` come before another one, shape ``(n,)``."""
+    if not rank.size:
+        return np.zeros(len(ranks), bool)
+    first = (ranks != rank).argmax(axis=1)
+    return np.asarray(ranks[np.arange(len(ranks)), first] < rank[first])
+
+
+class Band:
+    """A band of costs, widened from one to the next, and what is listed of it.
+
+    ``high`` ``(Q,)`` is its end, ``level`` how many of each query's own steps of cost that is.
+    """
+
+    def __init__(self, options: Options) -> None:
+        singles = options.single_costs
+        quarters = [float(mine[len(mine) // 4]) if len(mine) else 0.0 for mine in singles]
+        spans = [float(mine[-1] - mine[0]) / 8 if len(mine) else 0.0 for mine in singles]
+        self._base = np.array(quarters)
+        self._unit = np.maximum(np.maximum(spans, np.abs(quarters) * 0.125), 1e-300)
+        self._levels = [(-np.inf, 0)]
+        self.level, self._step = 0.125, 1.0
+        self.begun = False
+        self._narrowed = 0
+        self._found = 0
+        self._counted = 0
+        self._assignments = np.empty((BUFFER, len(options.columns)), np.int16)
+        self._bounds = np.empty(BUFFER)
+        self._options = options
+
+    @property
+    def high(self) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(self._base + self.level * self._unit)
+
+    @property
+    def full(self) -> bool:
+        return self._found == BUFFER
+
+    @property
+    def bounds(self) -> Floats:
+        """The bounds of what is listed, smallest first."""
+        return self._ordered_bounds
+
+    def begin(self, special: Specialised | None, sequence: Indices) -> None:
+        """From the root."""
+        self.special = special
+        self.cursor: Cursor = at_the_root(self._options, sequence.astype(np.int64))
+        self.begun, self._whole = True, True
+        self._counted = 0
+
+    def clear(self) -> None:
+        self._found = 0
+
+    def go_on(self, options: Options, low: Floats, high: Floats, nodes: int) -> tuple[int, bool]:
+        """Look at some more nodes; how many they were, and whether that was the end."""
+        found, looked, finished = below(
+            options.choices,
+            self.special,
+            self.cursor,
+            low,
+            high,
+            nodes,
+            self._assignments[self._found :],
+            self._bounds[self._found :],
+        )
+        self._found += found
+        return looked, finished
+
+    def narrow(self) -> bool:
+        """Begin again with a quarter of the band, where it holds too much and nothing is scored."""
+        proven = self._levels[-1][0] if len(self._levels) > 1 else self.level - 8 * self._step
+        if not self._whole or not self.full or self._narrowed >= 4:
+            self._whole = False
+            return False
+        self._narrowed += 1
+        self._step = (self.level - proven) / 4
+        self.level = proven + self._step
+        self.begun = False
+        return True
+
+    def listed(self) -> Indices:
+        """The assignments listed ``(n, K)``, smallest bound first; ties by steps, then rank."""
+        self._counted += self._found
+        assignments = self._assignments[: self._found].astype(np.intp)
+        bounds = self._bounds[: self._found].copy()
+        steps = self._options.steps(assignments)
+        order = np.lexsort((steps, bounds))
+        self._ordered_bounds = bounds[order]
+        return assignments[order]
+
+    def advance(self) -> None:
+        """To the next band: wider by what the number of assignments in the last ones suggests."""
+        total = self._levels[-1][1] + self._counted
+        last_level, last_total = self._levels[-1]
+        self._levels.append((self.level, total))
+        if total > last_total > 0:
+            rate = np.log(total / last_total) / (self.level - last_level)
+            self._step = float(np.clip(np.log(GROWTH) / rate, self._step / 4, self._step * 4))
+        else:
+            self._step *= 2 if self._counted else 8
+        self.level += self._step
+        self.begun = False
+        self._narrowed = 0
