@@ -32,7 +32,6 @@ def test_the_prover_finds_what_brute_force_over_all_sequences_finds():
         assert proof.cost == pytest.approx(brute_force(case), rel=1e-9, abs=0.0), seed
 
 
-@pytest.mark.xfail(reason="tolerances of the search are absolute, missing values are refused")
 def test_the_exact_planner_is_never_wrong():
     wrong = {seed: fault(random_case(seed)) for seed in range(500)}
     assert {seed: message for seed, message in wrong.items() if message} == {}

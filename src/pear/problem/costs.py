@@ -295,8 +295,8 @@ def as_samples(weights: Floats, people: int) -> Floats:
         return np.broadcast_to(weights, (people, *weights.shape[1:]))
     if weights.ndim not in (2, 3) or len(weights) != people:
         raise InvalidSetting(
-            "'weights' must be one vector, or one or more samples of one per person "
-            f"(got {len(weights)} for {people})"
+            f"'weights' must be one vector, one per person, or samples for each of {people} people "
+            f"(got shape {weights.shape})"
         )
     return weights[:, None, :] if weights.ndim == 2 else weights
 

@@ -8,7 +8,7 @@ what it cannot answer any more comes back as NaN: how a slow endpoint is asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,7 +78,7 @@ class Clock:
 def drive(searches: Iterable[Search], black_box: BlackBox, clock: Clock) -> None:
     """Run searches to their ends, up to :data:`TOGETHER` of them side by side."""
     waiting = iter(searches)
-    running: list[tuple[Search, Iterator[Floats], Floats]] = []
+    running: list[tuple[Search, Generator[Floats, Floats, None], Floats]] = []
     while True:
         while len(running) < TOGETHER and (search := next(waiting, None)) is not None:
             steps = search.steps()
@@ -94,7 +94,7 @@ def drive(searches: Iterable[Search], black_box: BlackBox, clock: Clock) -> None
         for search, steps, states in running:
             mine, at = scores[at : at + len(states)], at + len(states)
             try:
-                going.append((search, steps, steps.send(mine)))  # type: ignore[attr-defined]
+                going.append((search, steps, steps.send(mine)))
             except StopIteration:
                 continue
         running = going

@@ -1,10 +1,11 @@
 """All assignments of one person whose bound lies in a band of costs, by depth-first search.
 
 A node of the search is a set of changed features with their options; every other feature stays as
-it is. Features are taken in a sequence, so that each set is met once. A node's children change one
-more feature, further on in the sequence. A subtree is dropped when no query can afford any of it,
-or when no completion can become favourable (its score ceiling). The search can be left at any
-node and taken up there again: the whole of its position is in the :class:`Cursor`.
+it is. Features are taken in order, parents first, so that each set is met once and all that a
+change's parents do is known when it is made. A node's children change one more feature, further
+on. A subtree is dropped when no query can afford any of it. The search can be left at any node and
+taken up there again: the whole of its position is in the :class:`Cursor`. :mod:`.narrowing` is the
+same search for models that can be looked into.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Floats
-from pear.decision.ceilings.bound import ceiling, fix
-from pear.decision.ceilings.specialised import Specialised
 from pear.planning.exact.options import Choices, Options
 
 Integers = NDArray[np.int64]
@@ -26,50 +25,43 @@ Integers = NDArray[np.int64]
 class Cursor(NamedTuple):
     """Where a search stands.
 
-    ``sequence`` ``(K,)`` is the order in which features are taken, ``position`` its inverse. At
-    each depth, ``place`` and ``rank`` ``(K + 2,)`` say which child comes next; ``member``
-    ``(K + 1,)`` are the features changed, ``chosen`` ``(K,)`` all options, ``steps`` ``(K + 2,)``
-    the changes made. ``cut`` ``(Q,)`` says whether a query's cost has dropped anything. The others are
-    work areas: ``sums`` ``(4, R)`` and ``open_options`` ``(K, V)``.
+    At each depth, ``place`` and ``rank`` ``(K + 2,)`` say which child comes next; ``member``
+    ``(K + 1,)`` are the features changed, ``chosen`` ``(K,)`` the options of all, ``steps``
+    ``(K + 2,)`` the changes made. ``undecided`` ``(K,)`` marks features that stay as they are so
+    far and may still change, where features are not taken parents first. ``cut`` ``(Q,)`` says
+    whether a query's cost has dropped anything; ``sums`` ``(4, R)`` is a work area.
     """
 
-    sequence: Integers
-    position: Integers
     depth: Integers
     place: Integers
     rank: Integers
     member: Integers
     chosen: Integers
     steps: Integers
+    undecided: NDArray[np.bool_]
     cut: NDArray[np.bool_]
     sums: Floats
-    open_options: NDArray[np.bool_]
 
 
-def at_the_root(options: Options, sequence: Integers) -> Cursor:
+def at_the_root(options: Options) -> Cursor:
     """A search that has looked at nothing yet."""
-    k, v, rows = options.choices.own.shape
-    position = np.empty(k, np.int64)
-    position[sequence] = np.arange(k)
+    k, _, rows = options.choices.own.shape
     return Cursor(
-        sequence=sequence,
-        position=position,
         depth=np.zeros(1, np.int64),
         place=np.zeros(k + 2, np.int64),
         rank=np.zeros(k + 2, np.int64),
         member=np.zeros(k + 1, np.int64),
         chosen=np.zeros(k, np.int64),
         steps=np.zeros(k + 2, np.int64),
+        undecided=np.zeros(k, np.bool_),
         cut=np.zeros(options.n_queries, np.bool_),
         sums=np.zeros((4, rows)),
-        open_options=np.zeros((k, v), np.bool_),
     )
 
 
 @numba.njit(cache=True)
 def below(
     choices: Choices,
-    special: Specialised | None,
     cursor: Cursor,
     low: Floats,
     high: Floats,
@@ -84,7 +76,7 @@ def below(
     minus infinity for a query that is decided. Returns how many assignments are listed, how many
     nodes were looked at, and whether the search has come to its end.
     """
-    n_features = len(cursor.sequence)
+    n_features = len(cursor.chosen)
     chosen, member = cursor.chosen, cursor.member
     most_steps, highest = choices.max_steps.max(), high.max()
     found = nodes = 0
@@ -99,94 +91,66 @@ def below(
             if depth >= 0:
                 chosen[member[depth]] = 0
             continue
-        feature = cursor.sequence[place]
-        if cursor.rank[depth] == choices.n_ranked[feature]:
+        if cursor.rank[depth] == choices.n_ranked[place]:
             cursor.rank[depth] = 0
             cursor.place[depth] = place + 1
-            if special is not None and place + 1 < n_features:
-                remaining = most_steps - cursor.steps[depth]
-                room = _room(choices, cursor, depth, place, high)
-                if _hopeless(choices, special, cursor, depth, place, remaining, room):
-                    cursor.place[depth] = n_features
             continue
-        option = choices.ranked[feature, cursor.rank[depth]]
+        option = choices.ranked[place, cursor.rank[depth]]
         cursor.rank[depth] += 1
-        steps = cursor.steps[depth] + choices.links[feature, option]
+        steps = cursor.steps[depth] + choices.links[place, option]
         if steps > most_steps:
             continue
         nodes += 1
-        chosen[feature], member[depth] = option, feature
-        itself, subtree = _lead_bounds(choices, cursor, depth + 1, place)
-        if subtree + choices.lead_rest > highest:
+        chosen[place], member[depth] = option, place
+        bound = lead_bound(choices, cursor, depth + 1)
+        if bound + choices.lead_rest > highest:
             cursor.cut[:] = True
-            chosen[feature] = 0
-            if choices.single and not _relieves(choices, cursor, depth, feature):
+            chosen[place] = 0
+            if choices.single:
                 # All further options of this feature are dearer.
-                cursor.rank[depth] = choices.n_ranked[feature]
+                cursor.rank[depth] = choices.n_ranked[place]
             continue
-        room = max(highest - subtree - choices.lead_rest, 0.0)
-        listed = low[0] < itself <= high[0]
+        affordable, listed = True, low[0] < bound <= high[0]
         if len(cursor.sums[0]) > 1:
-            room, listed, itself = _by_query(choices, cursor, depth + 1, place, steps, low, high)
-        elif itself > high[0]:
+            affordable, listed, bound = by_query(choices, cursor, depth + 1, steps, low, high)
+        elif bound > high[0]:
             # What follows may cost less than nothing; this node itself is cut off.
             cursor.cut[0] = True
-        if room < 0 or not _possible(choices, cursor, place):
-            chosen[feature] = 0
-            continue
-        further = steps < most_steps and place + 1 < n_features
-        if special is not None:
-            fix(special, depth, feature, option)
-            remaining = most_steps - steps if further else 0
-            if _hopeless(choices, special, cursor, depth + 1, place, remaining, room):
-                chosen[feature] = 0
-                continue
-            if listed and remaining > 0:
-                cursor.open_options[:] = False
-                listed = ceiling(special, depth + 1, cursor.open_options, 0) > special.required
-        if listed and _possible(choices, cursor, n_features):
+        if listed and possible(choices, cursor):
             assignments[found] = chosen
-            bounds[found] = itself
+            bounds[found] = bound
             found += 1
-        if further:
+        if affordable and steps < most_steps and place + 1 < n_features:
             depth += 1
             cursor.place[depth], cursor.rank[depth], cursor.steps[depth] = place + 1, 0, steps
         else:
-            chosen[feature] = 0
+            chosen[place] = 0
     cursor.depth[0] = -1
     return found, nodes, True
 
 
 @numba.njit(cache=True)
-def _lead_bounds(choices: Choices, cursor: Cursor, count: int, place: int) -> tuple[float, float]:
-    """Bounds, by the leading row, of the node alone and of everything below it.
-
-    Below it, a parent after ``place`` in the sequence may still change.
-    """
-    itself = subtree = 0.0
+def lead_bound(choices: Choices, cursor: Cursor, count: int) -> float:
+    """The bound of the first ``count`` changes, by the leading row."""
+    total = 0.0
     for number in range(count):
         feature = cursor.member[number]
         option = cursor.chosen[feature]
         links = choices.links[feature, option]
-        alone = lowest = choices.lead_own[feature, option]
+        cost = choices.lead_own[feature, option]
         for slot in range(choices.parents.shape[1]):
             parent = choices.parents[feature, slot]
             if parent < 0:
                 break
-            if cursor.chosen[parent] > 0:
-                relief = links * choices.lead_relief[feature, slot, cursor.chosen[parent]]
-                alone += relief
-                lowest += relief
-            elif cursor.position[parent] > place:
-                lowest += links * choices.lead_least_relief[feature, slot]
-        itself += max(links * choices.floor, alone)
-        subtree += max(links * choices.floor, lowest)
-    return itself, subtree
+            cost += links * choices.lead_relief[feature, slot, cursor.chosen[parent]]
+        total += max(links * choices.floor, cost)
+    return total
 
 
 @numba.njit(cache=True)
-def _row_bounds(choices: Choices, cursor: Cursor, count: int, place: int) -> None:
-    """The same two bounds under every row of weights, into ``cursor.sums``."""
+def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
+    """Bounds under every row of weights, into the first two ``sums``: of the node itself, and of
+    everything below it, where undecided features may still change."""
     itself, subtree = cursor.sums[0], cursor.sums[1]
     alone, lowest = cursor.sums[2], cursor.sums[3]
     itself[:] = 0.0
@@ -206,7 +170,7 @@ def _row_bounds(choices: Choices, cursor: Cursor, count: int, place: int) -> Non
                 for row in range(len(relief)):
                     alone[row] += links * relief[row]
                     lowest[row] += links * relief[row]
-            elif cursor.position[parent] > place:
+            elif cursor.undecided[parent]:
                 least = choices.least_relief[feature, slot]
                 for row in range(len(least)):
                     lowest[row] += links * least[row]
@@ -217,23 +181,19 @@ def _row_bounds(choices: Choices, cursor: Cursor, count: int, place: int) -> Non
 
 
 @numba.njit(cache=True)
-def _by_query(
+def by_query(
     choices: Choices,
     cursor: Cursor,
     count: int,
-    place: int,
     steps: int,
     low: Floats,
     high: Floats,
-) -> tuple[float, bool, float]:
-    """The most room any query has below this node, whether the node is listed, its least bound.
-
-    The room is negative where no query can afford anything from here on.
-    """
-    _row_bounds(choices, cursor, count, place)
+) -> tuple[bool, bool, float]:
+    """Whether some query can afford to go on, whether the node is listed, and its bound."""
+    row_bounds(choices, cursor, count)
     n_samples = choices.n_samples
-    room, least = -np.inf, np.inf
-    listed, earlier = False, False
+    least = np.inf
+    affordable, listed, earlier = False, False, False
     for query in range(len(high)):
         if high[query] == -np.inf or steps > choices.max_steps[query]:
             continue
@@ -249,7 +209,7 @@ def _by_query(
         if subtree > high[query]:
             cursor.cut[query] = True
             continue
-        room = max(room, high[query] - subtree, 0.0)
+        affordable = True
         if itself <= low[query]:
             earlier = True
         elif itself <= high[query]:
@@ -257,76 +217,19 @@ def _by_query(
             least = min(least, itself)
         else:
             cursor.cut[query] = True
-    return room, listed and not earlier, least
+    return affordable, listed and not earlier, least
 
 
 @numba.njit(cache=True)
-def _room(choices: Choices, cursor: Cursor, depth: int, place: int, high: Floats) -> float:
-    """What the queries can still spend below the node at ``depth`` on features after ``place``."""
-    if len(cursor.sums[0]) == 1:
-        return high[0] - _lead_bounds(choices, cursor, depth, place)[1] - choices.lead_rest
-    steps = cursor.steps[depth]
-    cut = cursor.cut.copy()
-    room = _by_query(choices, cursor, depth, place, steps, high, high)[0]
-    cursor.cut[:] = cut
-    return room
-
-
-@numba.njit(cache=True)
-def _hopeless(
-    choices: Choices,
-    special: Specialised,
-    cursor: Cursor,
-    depth: int,
-    place: int,
-    remaining: int,
-    room: float,
-) -> bool:
-    """Whether no completion by features after ``place`` can be favourable.
-
-    Options that do not fit into ``room`` are left out; where that was so, they count as cut off.
-    """
-    left_out = False
-    cursor.open_options[:] = False
-    for later in range(place + 1, len(cursor.sequence) if remaining > 0 else 0):
-        feature = cursor.sequence[later]
-        for rank in range(choices.n_ranked[feature]):
-            option = choices.ranked[feature, rank]
-            if choices.links[feature, option] > remaining:
-                continue
-            if choices.lead_term[feature, option] > room:
-                left_out = True
-            else:
-                cursor.open_options[feature, option] = True
-    if ceiling(special, depth, cursor.open_options, remaining) > special.required:
-        return False
-    if left_out:
-        cursor.cut[:] = True
-    return True
-
-
-@numba.njit(cache=True)
-def _relieves(choices: Choices, cursor: Cursor, count: int, feature: int) -> bool:
-    """Whether a feature is a parent of one changed before it in the sequence."""
-    for number in range(count):
-        for slot in range(choices.parents.shape[1]):
-            if choices.parents[cursor.member[number], slot] == feature:
-                return True
-    return False
-
-
-@numba.njit(cache=True)
-def _possible(choices: Choices, cursor: Cursor, place: int) -> bool:
-    """Whether every change has, or after ``place`` can still get, what it requires."""
+def possible(choices: Choices, cursor: Cursor) -> bool:
+    """Whether every change has what it requires, at the start or by another change."""
     for number in range(len(choices.needy)):
         option = cursor.chosen[choices.needy[number]]
-        needed = choices.needed[number]
         if (
             option > 0
             and choices.uses[number, option]
             and not choices.meets[number, 0]
-            and not choices.meets[number, cursor.chosen[needed]]
-            and (cursor.chosen[needed] > 0 or cursor.position[needed] <= place)
+            and not choices.meets[number, cursor.chosen[choices.needed[number]]]
         ):
             return False
     return True
@@ -334,7 +237,7 @@ def _possible(choices: Choices, cursor: Cursor, place: int) -> bool:
 
 def bounds_of(options: Options, assignments: NDArray[np.integer]) -> Floats:
     """Bounds of complete assignments ``(n, K)`` for every query, shape ``(n, Q)``."""
-    cursor = at_the_root(options, np.arange(len(options.columns)))
+    cursor = at_the_root(options)
     bounds = np.empty((len(assignments), options.n_queries))
     _all_bounds(options.choices, cursor, np.asarray(assignments, np.int64), bounds)
     return bounds
@@ -342,18 +245,18 @@ def bounds_of(options: Options, assignments: NDArray[np.integer]) -> Floats:
 
 @numba.njit(cache=True)
 def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds: Floats) -> None:
-    n_samples, everything = choices.n_samples, len(cursor.sequence)
+    n_samples = choices.n_samples
     for number in range(len(assignments)):
         count = 0
         steps = 0
-        for feature in range(everything):
+        for feature in range(len(cursor.chosen)):
             option = assignments[number, feature]
             cursor.chosen[feature] = option
             if option > 0:
                 cursor.member[count] = feature
                 count += 1
                 steps += choices.links[feature, option]
-        _row_bounds(choices, cursor, count, everything)
+        row_bounds(choices, cursor, count)
         for query in range(bounds.shape[1]):
             total = 0.0
             for row in range(query * n_samples, (query + 1) * n_samples):

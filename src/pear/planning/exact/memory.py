@@ -94,7 +94,7 @@ def _place(row: NDArray[np.int64], keys: NDArray[np.int64], table: NDArray[np.in
         if same:
             break
         place = (place + 1) & (len(table) - 1)
-    return place
+    return int(place)
 
 
 @numba.njit(cache=True)

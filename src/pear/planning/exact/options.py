@@ -42,8 +42,7 @@ class Choices(NamedTuple):
     the mean over the samples of one query, the least over several queries.
 
     ``ranked`` ``(K, V)`` lists the allowed options of a feature, ``n_ranked`` ``(K,)`` of them,
-    cheapest first; ``lead_term`` ``(K, V)`` is the least that choosing one adds, whatever else
-    changes. ``rest`` ``(R,)`` and ``lead_rest`` are the least that all further changes
+    cheapest first. ``rest`` ``(R,)`` and ``lead_rest`` are the least that all further changes
     can add together (0 with a positive floor). ``max_steps`` ``(Q,)``.
 
     Requirement i: options ``uses[i]`` ``(V,)`` of the feature ``needy[i]`` want the feature
@@ -59,8 +58,6 @@ class Choices(NamedTuple):
     least_relief: Floats
     lead_own: Floats
     lead_relief: Floats
-    lead_least_relief: Floats
-    lead_term: Floats
     ranked: NDArray[np.int64]
     n_ranked: NDArray[np.int64]
     rest: Floats
@@ -126,6 +123,15 @@ class Options:
         cost = cost.reshape(*cost.shape[:2], self.n_queries, -1).mean(axis=3)
         cost = np.where((choices.links == 1)[:, :, None], cost, np.inf)
         return [np.sort(mine[np.isfinite(mine)]) for mine in np.moveaxis(cost, 2, 0)]
+
+    @cached_property
+    def dearest(self) -> Floats:
+        """No bound of any assignment is above this, ``(Q,)``."""
+        choices = self.choices
+        cost = np.maximum(choices.own, choices.links[:, :, None] * max(choices.floor, -1e300))
+        worst = np.where(np.isfinite(cost), cost, 0.0).max(axis=1)
+        worst = worst.reshape(len(self.columns), self.n_queries, -1).max(axis=2)
+        return np.asarray(np.maximum(worst, 0.0).sum(axis=0))
 
 
 def options_of(
@@ -245,9 +251,9 @@ def _chains(
             rows = weights[mine, :, column].ravel()
             layers = list(_layers(problem, column, start, rows, limit, longest))
             per_limit[limit] = (mine, layers)
-            for links, layer in enumerate(layers, 1):
+            for count, layer in enumerate(layers, 1):
                 for value in layer[0].tolist():
-                    options.setdefault((links, value), len(options))
+                    options.setdefault((count, value), len(options))
         features.append((options, per_limit))
     shape = (len(columns), max([len(options) for options, _ in features], default=1))
     values = np.repeat(start[columns][:, None], shape[1], axis=1)
@@ -282,7 +288,7 @@ def _chains(
 def _layers(
     problem: Problem, column: int, start: Floats, weights: Floats, limits: Limits, longest: int
 ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-    """After 1, 2, … changes: values ``(n,)``, costs ``(R, n)``, the least and largest on the way."""
+    """After 1, 2, … changes: values ``(n,)``, costs ``(R, n)``, least and largest on the way."""
     actions, graph = problem.actions, problem.costs
     moves = np.flatnonzero(actions.feature_of == column)
     values, own = start[[column]], np.zeros((len(weights), 1))
@@ -359,7 +365,7 @@ def _choices(
     least_relief = open_relief.min(axis=2, initial=0.0)
     over = np.mean if queries == 1 else np.min
     lead_own = over(own, axis=2)
-    lead_relief, lead_least = over(relief, axis=3), over(least_relief, axis=2)
+    lead_relief = over(relief, axis=3)
     order = np.argsort(np.where(np.arange(v) > 0, lead_own, np.inf), axis=1, kind="stable")
     n_ranked = np.isfinite(lead_own[:, 1:]).sum(axis=1).astype(np.int64)
     rest, lead_rest = np.zeros(len(rows.T)), 0.0
@@ -381,13 +387,6 @@ def _choices(
         least_relief=least_relief,
         lead_own=lead_own,
         lead_relief=lead_relief,
-        lead_least_relief=lead_least,
-        lead_term=np.maximum(
-            lead_own + found.links * lead_least.sum(axis=1)[:, None],
-            np.where(found.links > 0, found.links * graph.least, 0.0)
-            if np.isfinite(graph.least)
-            else -np.inf,
-        ),
         ranked=order.astype(np.int64),
         n_ranked=n_ranked,
         rest=rest,
@@ -396,14 +395,20 @@ def _choices(
         n_samples=samples,
         floor=float(graph.least),
         single=bool((found.links <= 1).all()),
-        **_requirements(problem, start, place, found),
+        **_requirements(problem, place, found)._asdict(),
     )
 
 
-def _requirements(
-    problem: Problem, start: Floats, place: dict[int, int], found: Found
-) -> dict[str, NDArray[np.generic]]:
-    """What options require of other features that can change; the rest is decided already."""
+class Requirements(NamedTuple):
+    """What options require of other features that can change; see :class:`Choices`."""
+
+    needy: NDArray[np.int64]
+    needed: NDArray[np.int64]
+    uses: NDArray[np.bool_]
+    meets: NDArray[np.bool_]
+
+
+def _requirements(problem: Problem, place: dict[int, int], found: Found) -> Requirements:
     actions = problem.actions
     needy, needed, uses, meets = [], [], [], []
     for action, column, requirement in actions.requirement_tables:
@@ -415,9 +420,9 @@ def _requirements(
             uses.append(using)
             meets.append(actions.requirement_met(column, requirement, found.values[place[column]]))
     width = found.values.shape[1]
-    return {
-        "needy": np.array(needy, np.int64),
-        "needed": np.array(needed, np.int64),
-        "uses": np.array(uses, bool).reshape(len(needy), width),
-        "meets": np.array(meets, bool).reshape(len(needy), width),
-    }
+    return Requirements(
+        np.array(needy, np.int64),
+        np.array(needed, np.int64),
+        np.array(uses, bool).reshape(len(needy), width),
+        np.array(meets, bool).reshape(len(needy), width),
+    )

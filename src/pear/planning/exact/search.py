@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pear.arrays import Flags, Floats, Indices
+from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
 from pear.planning.exact.heuristics import Asking, Explorer
-from pear.planning.exact.kernel import Cursor, at_the_root, below, bounds_of
+from pear.planning.exact.kernel import at_the_root, below, bounds_of
 from pear.planning.exact.memory import ScoreMemory, first_of_each
+from pear.planning.exact.narrowing import at_the_top, favourable_below
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL, Pricing, equal
 from pear.problem import Certificate, Limits, walk
@@ -29,16 +31,22 @@ if TYPE_CHECKING:
     from pear.planning.exact.drive import Clock
 
 FIRST_BATCH, LARGEST_BATCH = 64, 8_192
-BUFFER = 16_384
-"""Assignments listed before they are scored."""
-SLICE = 100_000
-"""Nodes between two looks at the clock."""
+BUFFER, FAVOURABLE = 16_384, 64
+"""Assignments listed before they are scored; fewer where only what may be favourable is listed."""
+SLICE = 20_000
+"""Work, in rows, between two looks at the clock."""
+FEW_NODES = 1_000
+"""Bands with less than this hardly cost anything."""
+MOST_NARROWED = 4
+"""How often a band is narrowed before it is scored in the order it is listed."""
 GROWTH = 4.0
-"""A new band aims at this many times the assignments listed so far."""
+"""A new band aims at this many times the nodes of the last one."""
 LEAST_WORK = 200_000
 """Work that enumeration may always take, however few rows may be asked."""
-NODES_PER_ROW, CEILINGS_PER_ROW = 20, 2
-"""Nodes that count as much work as one row: without ceilings, and with them."""
+NODES_PER_ROW = 20
+"""Nodes that take as long as one row, for one row of weights."""
+CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
+"""Rows that take as long as one node with a bound of the score."""
 LOOK_INSIDE = 2_000
 """Work after which a model that can be looked into is."""
 FIRST_TRY = 4_000
@@ -107,8 +115,8 @@ class Search:
     def __post_init__(self) -> None:
         queries = self.options.n_queries
         self.best: list[Incumbent | None] = [None] * queries
-        self.decided: Flags = np.zeros(queries, bool)
-        self.stopped: Flags = np.zeros(queries, bool)
+        self.decided = np.zeros(queries, bool)
+        self.stopped = np.zeros(queries, bool)
         self.complete = np.full(queries, -np.inf)
         """All assignments with a bound up to this are scored."""
         self._pricing = Pricing(self.options, self.weights, self.limits)
@@ -118,8 +126,6 @@ class Search:
         self._out_of_time = False
         self._special: Specialised | None = None
         self._looked = self.inside is None
-        rows = self.options.choices.own.shape[2]
-        self._node_work = (1 + rows / 16) / NODES_PER_ROW
         if self.memory is None and (queries > 1 or self.max_changes > 1):
             self.memory = ScoreMemory()
 
@@ -148,7 +154,7 @@ class Search:
             yield from self._work_on(band)
             if self.progress is not None:
                 self.progress(self._progress())
-            if self._out_of_time or self._spent or self.left == 0:
+            if self._out_of_time or self._enumerated >= self._most_work or self.left == 0:
                 self.stopped |= ~self.decided
                 self.decided[:] = True
         if self.stopped.any() and not self._out_of_time:
@@ -160,10 +166,9 @@ class Search:
         return self.rows + self._enumerated
 
     @property
-    def _spent(self) -> bool:
-        """Whether enumeration has had its share of work."""
-        most = self.max_rows if self.hurried else max(self.max_rows, LEAST_WORK)
-        return self._enumerated > most
+    def _most_work(self) -> float:
+        """What enumeration may take, in rows."""
+        return self.max_rows if self.hurried else max(self.max_rows, LEAST_WORK)
 
     def start_with(self, other: Search) -> None:
         """Take over the plans of a search of the same queries in a smaller space, and its rows."""
@@ -181,44 +186,52 @@ class Search:
         """List the next assignments of a band and score them."""
         if not band.begun:
             self._look_inside()
-            band.begin(self._special, self._sequence())
+            band.begin(self._special)
         high = np.where(self.decided, -np.inf, np.minimum(band.high, self.costs))
         low = np.where(self.decided, -np.inf, self.complete)
-        finished = self._enumerate(band, low, high)
-        if not finished and band.narrow():
+        pending, bounds, nodes, finished = band.go_on(low, high, self._slice)
+        self._enumerated += nodes * self._node_work
+        self._out_of_time |= self.clock.over()
+        if not finished and len(pending) == BUFFER and band.narrow():
             return
-        pending = band.listed()
-        bounds = bounds_of(self.options, pending) if len(high) > 1 else band.bounds[:, None]
+        bounds = bounds_of(self.options, pending) if len(high) > 1 else bounds[:, None]
         scored = yield from self._score(pending, bounds)
+        if scored < len(pending) and self._may_look_inside:
+            # Asked one by one, the rest takes longer than another look at the whole band.
+            band.begun = False
+            return
         if finished and scored == len(pending):
-            closed = ~self.decided
+            closed = np.flatnonzero(~self.decided)
             self.complete[closed] = np.minimum(band.high, self.costs)[closed]
-            self.decided |= closed & ((self.complete >= self.costs) | ~band.cursor.cut)
+            for query in closed.tolist():
+                enough = self.complete[query] >= self.costs[query]
+                self.decided[query] = enough or not band.cut(query)
             band.advance()
         elif finished:
             # Everything below the first that was not scored is.
             rest = bounds[scored:].min(axis=0)
             self.complete = np.maximum(self.complete, np.minimum(rest, high))
 
-    def _enumerate(self, band: Band, low: Floats, high: Floats) -> bool:
-        """Fill the band's buffer; whether the band has come to its end."""
-        band.clear()
-        while True:
-            nodes, finished = band.go_on(self.options, low, high, SLICE)
-            per_node = self._node_work if band.special is None else 1 / CEILINGS_PER_ROW
-            self._enumerated += nodes * per_node
-            if finished or band.full:
-                return finished
-            self._out_of_time |= self.clock.over()
-            if self._out_of_time or self._spent:
-                return False
+    @property
+    def _slice(self) -> int:
+        """Nodes between two looks at the clock, and within what may still be looked at."""
+        most = self._most_work - self._enumerated
+        return int(min(SLICE, most) / self._node_work) + 1
+
+    @property
+    def _node_work(self) -> float:
+        """What one node takes, in rows."""
+        if self._special is not None:
+            return CEILING_WORK[self._special.kind]
+        return float(1 + self.options.choices.own.shape[2] / 16) / NODES_PER_ROW
 
     def _score(self, pending: Indices, bounds: Floats) -> Generator[Floats, Floats, int]:
         """Score what can still matter, smallest bound first; how many of them are dealt with."""
         steps, ranks = self.options.steps(pending), None
         at = 0
         while at < len(pending):
-            if self.left == 0 or self._out_of_time:
+            yield from self._explore()
+            if self.left == 0 or self._out_of_time or self._may_look_inside:
                 return at
             size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
             if ranks is None:
@@ -242,7 +255,7 @@ class Search:
         for query in np.flatnonzero(~self.decided):
             best = self.best[query]
             if best is None:
-                return np.isfinite(bounds).any(axis=1)
+                return np.asarray(np.isfinite(bounds).any(axis=1))
             slack = EQUAL * abs(best.cost)
             mine = bounds[:, query]
             matters |= mine < best.cost - slack
@@ -278,19 +291,26 @@ class Search:
 
     def _offer_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
         """Favourable assignments may lower incumbents."""
-        for number in np.flatnonzero(scores > self.required.min()):
-            self._offer(assignments[number], bounds[number], float(scores[number]))
+        good = np.asarray(scores[:, None] > self.required)
+        good &= (~self.decided | self.stopped) & np.isfinite(bounds)
+        at = 0
+        while at < len(scores):
+            costs = self.costs
+            slack = np.where(np.isfinite(costs), EQUAL * np.abs(costs), 0.0)
+            able = good[at:] & (bounds[at:] <= costs + slack)
+            some = able.any(axis=1)
+            first = int(some.argmax())
+            if not some[first]:
+                return
+            queries = np.flatnonzero(able[first])
+            self._price(assignments[at + first], queries, float(scores[at + first]))
+            at += first + 1
 
-    def _offer(self, assignment: Indices, bounds: Floats, score: float) -> None:
-        costs = self.costs
-        able = (~self.decided | self.stopped) & (score > self.required) & np.isfinite(bounds)
-        able &= bounds <= costs + EQUAL * np.where(np.isfinite(costs), np.abs(costs), 0.0)
-        queries = np.flatnonzero(able)
-        if not len(queries):
-            return
+    def _price(self, assignment: Indices, queries: Indices, score: float) -> None:
+        """A favourable assignment in its best order, for some queries."""
         steps = int(self.options.steps(assignment[None])[0])
         rank = tuple(self.options.ranks(assignment[None])[0].tolist())
-        priced = self._pricing.cheapest(assignment, queries, costs[queries])
+        priced = self._pricing.cheapest(assignment, queries, self.costs[queries])
         for query, (cost, moves) in zip(queries.tolist(), priced, strict=True):
             if np.isfinite(cost):
                 self._take(query, Incumbent(cost, steps, rank, moves, score))
@@ -329,7 +349,7 @@ class Search:
         for feature in range(values.shape[1]):
             mine = self.options.values[feature]
             # The fewest changes that lead there come first.
-            same = (values[:, feature, None] == mine) & allowed[feature]
+            same = np.asarray((values[:, [feature]] == mine) & allowed[feature])
             same[:, 0] = (values[:, feature] == mine[0]) | np.isnan(values[:, feature])
             assignments[:, feature] = same.argmax(axis=1)
             known &= same.any(axis=1)
@@ -387,9 +407,14 @@ class Search:
 
     # Ceilings
 
+    @property
+    def _may_look_inside(self) -> bool:
+        """Whether the model can still be read, and the search turns out to be work."""
+        return not self._looked and self._work >= LOOK_INSIDE
+
     def _look_inside(self) -> None:
-        """Read the model once the search turns out to be work."""
-        if self._looked or self._work < LOOK_INSIDE or self.inside is None:
+        """Read the model, once."""
+        if not self._may_look_inside or self.inside is None:
             return
         self._looked = True
         options = self.options
@@ -403,12 +428,6 @@ class Search:
     def looked_into(self) -> str:
         """What was read of the model, empty where it stayed a black box."""
         return "" if self._special is None or self.inside is None else self.inside.what
-
-    def _sequence(self) -> Indices:
-        """Features in the order they are taken: parents first, or by what decides most."""
-        if self._special is None:
-            return np.arange(len(self.options.columns))
-        return np.argsort(-self._special.influence, kind="stable")
 
     # What is proven
 
@@ -461,98 +480,92 @@ def _earlier(ranks: Indices, rank: Indices) -> Flags:
 
 
 class Band:
-    """A band of costs, widened from one to the next, and what is listed of it.
+    """A band of costs, and what is listed of it; the next one goes on where this one ends.
 
-    ``high`` ``(Q,)`` is its end, ``level`` how many of each query's own steps of cost that is.
+    ``high`` ``(Q,)`` is its end: ``level`` steps of each query's own size, or infinity where that
+    is beyond everything.
     """
 
     def __init__(self, options: Options) -> None:
         singles = options.single_costs
         quarters = [float(mine[len(mine) // 4]) if len(mine) else 0.0 for mine in singles]
         spans = [float(mine[-1] - mine[0]) / 8 if len(mine) else 0.0 for mine in singles]
+        self._options = options
         self._base = np.array(quarters)
         self._unit = np.maximum(np.maximum(spans, np.abs(quarters) * 0.125), 1e-300)
-        self._levels = [(-np.inf, 0)]
+        self._proven, self._last_nodes = -np.inf, 0
         self.level, self._step = 0.125, 1.0
         self.begun = False
         self._narrowed = 0
-        self._found = 0
-        self._counted = 0
         self._assignments = np.empty((BUFFER, len(options.columns)), np.int16)
         self._bounds = np.empty(BUFFER)
-        self._options = options
+        self.special: Specialised | None = None
 
     @property
     def high(self) -> Floats:
         with np.errstate(over="ignore"):
-            return np.asarray(self._base + self.level * self._unit)
+            high = self._base + self.level * self._unit
+        return np.asarray(np.where(high >= self._options.dearest, np.inf, high))
 
-    @property
-    def full(self) -> bool:
-        return self._found == BUFFER
-
-    @property
-    def bounds(self) -> Floats:
-        """The bounds of what is listed, smallest first."""
-        return self._ordered_bounds
-
-    def begin(self, special: Specialised | None, sequence: Indices) -> None:
+    def begin(self, special: Specialised | None) -> None:
         """From the root."""
         self.special = special
-        self.cursor: Cursor = at_the_root(self._options, sequence.astype(np.int64))
-        self.begun, self._whole = True, True
-        self._counted = 0
+        self.cursor = at_the_root(self._options)
+        if special is not None:
+            self.nodes = at_the_top(self._options)
+        self.begun = self._whole = True
+        self._looked = 0
 
-    def clear(self) -> None:
-        self._found = 0
+    def go_on(
+        self, low: Floats, high: Floats, most_nodes: int
+    ) -> tuple[Indices, Floats, int, bool]:
+        """Look at some more nodes.
 
-    def go_on(self, options: Options, low: Floats, high: Floats, nodes: int) -> tuple[int, bool]:
-        """Look at some more nodes; how many they were, and whether that was the end."""
-        found, looked, finished = below(
-            options.choices,
-            self.special,
-            self.cursor,
-            low,
-            high,
-            nodes,
-            self._assignments[self._found :],
-            self._bounds[self._found :],
-        )
-        self._found += found
-        return looked, finished
+        Returns the assignments listed, smallest bound first, with their bounds, how many nodes were
+        looked at, and whether that was the end.
+        """
+        if self.special is not None:
+            found, looked, finished = favourable_below(
+                self._options.choices, self.special, self.nodes, low, high, most_nodes,
+                self._assignments[:FAVOURABLE], self._bounds[:FAVOURABLE],
+            )  # fmt: skip
+        else:
+            found, looked, finished = below(
+                self._options.choices, self.cursor, low, high, most_nodes,
+                self._assignments, self._bounds,
+            )  # fmt: skip
+        self._looked += looked
+        assignments = self._assignments[:found].astype(np.intp)
+        bounds = self._bounds[:found].copy()
+        order = np.lexsort((self._options.steps(assignments), bounds))
+        return assignments[order], bounds[order], looked, finished
+
+    def cut(self, query: int) -> bool:
+        """Whether anything was left out of a finished band because of its cost."""
+        if self.special is not None:
+            return bool(np.isfinite(self.high[query]))
+        return bool(self.cursor.cut[query])
 
     def narrow(self) -> bool:
         """Begin again with a quarter of the band, where it holds too much and nothing is scored."""
-        proven = self._levels[-1][0] if len(self._levels) > 1 else self.level - 8 * self._step
-        if not self._whole or not self.full or self._narrowed >= 4:
+        if not self._whole or self._narrowed >= MOST_NARROWED or self.special is not None:
             self._whole = False
             return False
         self._narrowed += 1
+        proven = self._proven if np.isfinite(self._proven) else self.level - 8 * self._step
         self._step = (self.level - proven) / 4
         self.level = proven + self._step
         self.begun = False
         return True
 
-    def listed(self) -> Indices:
-        """The assignments listed ``(n, K)``, smallest bound first; ties by steps, then rank."""
-        self._counted += self._found
-        assignments = self._assignments[: self._found].astype(np.intp)
-        bounds = self._bounds[: self._found].copy()
-        steps = self._options.steps(assignments)
-        order = np.lexsort((steps, bounds))
-        self._ordered_bounds = bounds[order]
-        return assignments[order]
-
     def advance(self) -> None:
-        """To the next band: wider by what the number of assignments in the last ones suggests."""
-        total = self._levels[-1][1] + self._counted
-        last_level, last_total = self._levels[-1]
-        self._levels.append((self.level, total))
-        if total > last_total > 0:
-            rate = np.log(total / last_total) / (self.level - last_level)
+        """To the next band: wider by what the work of the last ones suggests."""
+        nodes, last = max(self._looked, 1), self._last_nodes
+        if nodes > FEW_NODES and nodes > last > 0:
+            rate = np.log(nodes / last) / (self.level - self._proven)
             self._step = float(np.clip(np.log(GROWTH) / rate, self._step / 4, self._step * 4))
         else:
-            self._step *= 2 if self._counted else 8
+            self._step *= 2 if nodes > FEW_NODES else GROWTH
+        self._proven, self._last_nodes = self.level, nodes
         self.level += self._step
-        self.begun = False
-        self._narrowed = 0
+        self.begun, self._narrowed = False, 0
