@@ -297,8 +297,8 @@ class Search:
         while at < len(scores):
             costs = self.costs
             slack = np.where(np.isfinite(costs), EQUAL * np.abs(costs), 0.0)
-            able = good[at:] & (bounds[at:] <= costs + slack)
-            some = able.any(axis=1)
+            able = np.asarray(good[at:] & (bounds[at:] <= costs + slack))
+            some = np.asarray(able.any(axis=1))
             first = int(some.argmax())
             if not some[first]:
                 return
@@ -345,7 +345,7 @@ class Search:
         """The options that lead to values ``(n, K)``, and where there are some."""
         assignments = np.zeros(values.shape, np.intp)
         known = np.ones(len(values), bool)
-        allowed = np.isfinite(self.options.choices.own).any(axis=2)
+        allowed = np.asarray(np.isfinite(self.options.choices.own).any(axis=2))
         for feature in range(values.shape[1]):
             mine = self.options.values[feature]
             # The fewest changes that lead there come first.
@@ -362,7 +362,7 @@ class Search:
 
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
-        due = min(FIRST_TRY, self.max_rows // 8) * 5**self._tries
+        due = min(FIRST_TRY, max(self.max_rows // 8, FIRST_BATCH)) * 5**self._tries
         late = at_last and not self._tries
         if not late and (self._tries >= TRIES or self._work < due):
             return
