@@ -62,6 +62,7 @@ def _settings(address, folder):
         searchers=0,
         demo_key=KEY,
         log_level="error",
+        trusted_hosts=("testserver",),
         link_per_minute=10_000,
         key_per_minute=10_000,
         stranger_per_minute=10_000,
@@ -107,6 +108,7 @@ def demo(tmp_path, loan_book_engine):
         searchers=0,
         demo_key=KEY,
         log_level="error",
+        trusted_hosts=("testserver",),
         stranger_per_minute=10_000,
     )
     service = make_service(settings, lambda: loan_book_engine)

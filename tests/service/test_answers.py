@@ -25,6 +25,7 @@ def served(tmp_path_factory):
     settings = Settings(
         problem=str(folder / "problem.toml"), model="model.onnx", searchers=0, demo_key=KEY,
         database=f"sqlite:///{folder / 'pear.db'}", log_level="error",
+        trusted_hosts=("testserver",),
         link_per_minute=10_000, key_per_minute=10_000, stranger_per_minute=10_000,
     )  # fmt: skip
     rng = np.random.default_rng(0)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -62,6 +64,8 @@ def command(
         stated.setdefault("prior", _from_environment("prior") or _own_prior(Path(place)))
     with _demo_database(stated):
         settings = Settings.read(**stated)
+        if not settings.trusted_hosts:
+            settings = settings.model_copy(update={"trusted_hosts": _own_names(settings, host)})
         _check(settings)
         typer.echo(f"PEAR at http://{host}:{port}")
         if settings.demo_key:
@@ -112,6 +116,7 @@ _with_every_setting(command)
 def run(settings: Any, *, host: str, port: int, workers: int) -> None:
     """Run the web processes until they are stopped."""
     from pear.service.operation import SHARED_COUNTS
+    from pear.service.server import BACKLOG
 
     if workers < 1:
         raise InvalidSetting(f"'workers' must be at least 1 (got {workers!r})")
@@ -122,6 +127,11 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
         require("uvicorn").run(
             "pear.service.app:from_environment",
             factory=True,
+            http="pear.service.server:Guarded",
+            ws="none",
+            backlog=BACKLOG,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             host=host,
             port=port,
             workers=workers,
@@ -130,6 +140,13 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
             server_header=False,
             timeout_graceful_shutdown=10,
         )
+
+
+def _own_names(settings: Any, host: str) -> tuple[str, ...]:
+    """The names this service is reached by where none are stated."""
+    own = urlsplit(settings.base_url).hostname
+    names = ("localhost", "127.0.0.1", "[::1]", socket.gethostname(), host, own)
+    return tuple(dict.fromkeys(name.lower() for name in names if name and name != "0.0.0.0"))
 
 
 def _check(settings: Any) -> None:

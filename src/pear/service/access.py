@@ -18,9 +18,16 @@ from dataclasses import dataclass
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pear.errors import InvalidSetting
+from pear.errors import InvalidSetting, PearError
 from pear.service.database import Database
 from pear.service.tables import keys, secrets, sign_ins
+
+REPLAY_MISMATCH = "this Idempotency-Key was used for another request; send a new key with it"
+
+
+class ReplayMismatch(PearError):
+    """An idempotency key came again with another request; nothing was changed."""
+
 
 TOKEN_LENGTH = 43
 """Characters of a conversation's token: 32 random bytes."""
@@ -142,6 +149,11 @@ class Keys:
         name = name.strip()
         if not 1 <= len(name) <= 200:
             raise InvalidSetting(f"'name' of a key must have 1 to 200 characters (got {name!r})")
+        known = self._stored(key) if key else None
+        if key and known is not None:
+            if known.name != name:
+                raise ReplayMismatch(REPLAY_MISMATCH)
+            return key, known
         key = key or new_key()
         entry = Key(uuid.uuid4().hex, name, time.time(), None)
         with self.database.writing() as connection:
@@ -160,11 +172,13 @@ class Keys:
 
     def find(self, key: str) -> Key | None:
         """The entry of a key that is not revoked."""
-        query = select(keys.c.id, keys.c.name, keys.c.created_at, keys.c.revoked_at).where(
-            (keys.c.key_hash == hashed(key)) & keys.c.revoked_at.is_(None)
-        )
+        entry = self._stored(key)
+        return None if entry is None or entry.revoked_at is not None else entry
+
+    def _stored(self, key: str) -> Key | None:
+        query = select(keys.c.id, keys.c.name, keys.c.created_at, keys.c.revoked_at)
         with self.database.reading() as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(query.where(keys.c.key_hash == hashed(key))).first()
         return None if row is None else Key(*row)
 
     def list(self) -> list[Key]:
@@ -175,6 +189,8 @@ class Keys:
 
     def revoke(self, key_id: str) -> bool:
         """End a key and everyone signed in with it, at once."""
+        if not key_id.isalnum():
+            return False
         with self.database.writing() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.key_id == key_id))
             ended = connection.execute(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
@@ -30,13 +31,15 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, operation, pages
+from pear.service import api, lender, operation, pages, server
+from pear.service.access import ReplayMismatch
 from pear.service.conversations import ServedElsewhere, Stale
+from pear.service.database import DatabaseUnavailable
 from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.operation import note
 from pear.service.service import Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
-from pear.service.store import Conflict, ReplayMismatch
+from pear.service.store import Conflict
 from pear.service.words import page
 from pear.service.workers import Busy, ModelReplaced, SearchTooLong
 
@@ -63,6 +66,12 @@ HEADERS = {
 
 UNKNOWN = "Something went wrong on our side; read again what was stored before you go on."
 """Never that nothing was changed: that is not known once something unforeseen happened."""
+
+PROBES = ("/healthz", "/readyz", "/metrics")
+"""Asked by whatever address the machine has."""
+
+PROBE_SECONDS = 10.0
+"""How long a searcher may take to answer a probe."""
 
 STATIC_AGE = "public, max-age=86400"
 """Style and scripts may be kept: their addresses carry the version of the package."""
@@ -108,7 +117,9 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 
 def from_environment() -> FastAPI:
     """The application with the settings of the environment, where ``pear serve`` put them."""
-    return create_app(Settings.read())
+    settings = Settings.read()
+    server.limit(settings.header_seconds, settings.most_connections)
+    return create_app(settings)
 
 
 def _folder(name: str) -> Any:
@@ -123,13 +134,19 @@ def _add_probes(app: FastAPI, service: Service) -> None:
 
     @app.get("/readyz", tags=["operation"])
     async def ready() -> dict[str, str]:
-        """Database and searchers are there."""
+        """The database can be read and written, and a searcher answers."""
         if not service.ready:
             raise ServiceError(503, "The service is starting.", {"Retry-After": "2"})
         try:
-            await run_in_threadpool(service.database.ping)
+            await service.database.run(service.database.ping)
         except Exception:
-            raise ServiceError(503, "The database does not answer.", {"Retry-After": "5"}) from None
+            raise retry_later(503, "The database does not answer.", 5) from None
+        try:
+            await asyncio.wait_for(service.searchers.run("", "facts"), PROBE_SECONDS)
+        except Busy:
+            pass  # they all work
+        except (PearError, TimeoutError):
+            raise retry_later(503, "No searcher answers.", 5) from None
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["operation"], response_class=Response)
@@ -197,6 +214,11 @@ def _add_errors(app: FastAPI) -> None:
             note("error", level=logging.ERROR, exc_info=error, **facts)
         return answer_error(request, found)
 
+    @app.exception_handler(SQLAlchemyError)
+    async def stored(request: Request, error: SQLAlchemyError) -> Response:
+        note("database", level=logging.ERROR, exc_info=error)
+        return answer_error(request, _no_database())
+
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         words = {
@@ -227,6 +249,8 @@ def _from_ours(request: Request, error: PearError) -> ServiceError:
         return retry_later(503, str(error), error.seconds)
     if isinstance(error, SearchTooLong | WorkerFailed | ModelReplaced | ServedElsewhere):
         return retry_later(503, str(error), 5)
+    if isinstance(error, DatabaseUnavailable):
+        return _no_database()
     if isinstance(error, EndpointFailed):
         return retry_later(503, "the lender's model did not answer; try again later", 30)
     if isinstance(error, ReplayMismatch):
@@ -234,6 +258,11 @@ def _from_ours(request: Request, error: PearError) -> ServiceError:
     if isinstance(error, InvalidInput) and not isinstance(error, InvalidProblem):
         return ServiceError(422, str(error))
     return ServiceError(500, UNKNOWN)
+
+
+def _no_database() -> ServiceError:
+    words = "The database does not answer; whether anything was stored is not known. Read again."
+    return retry_later(503, words, 5)
 
 
 def _describe(app: FastAPI) -> None:
@@ -262,12 +291,18 @@ def _describe(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-class _TooLarge(HTTPException):
+class _Refused(HTTPException):
     """Raised while a body is read; of this kind, since others are taken for bad JSON."""
 
-    def __init__(self, most: int) -> None:
+    @classmethod
+    def too_large(cls, most: int) -> _Refused:
         detail = f"The request is larger than {most:,} bytes; nothing was changed."
-        super().__init__(413, detail, {"Connection": "close"})
+        return cls(413, detail, {"Connection": "close"})
+
+    @classmethod
+    def too_slow(cls) -> _Refused:
+        detail = "The request took too long to arrive; nothing was changed."
+        return cls(408, detail, {"Connection": "close"})
 
 
 class Around:
@@ -281,7 +316,7 @@ class Around:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, request_id = time.perf_counter(), secrets.token_hex(8)
+        began, request_id = time.perf_counter(), _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         seen: dict[str, Any] = {"status": 500, "started": False}
 
@@ -297,12 +332,16 @@ class Around:
             await send(message)
 
         try:
+            if not self._known_host(scope):
+                raise ServiceError(400, "This service is not reached by that name.")
             if _declared(scope) > self.max_body:
-                raise _TooLarge(self.max_body)
+                raise _Refused.too_large(self.max_body)
             await self.app(scope, self._limited(receive), send_safely)
-        except _TooLarge as failure:
-            error = ServiceError(413, failure.detail, failure.headers)
-            await self._answer(error, scope, receive, send_safely, seen["started"])
+        except ServiceError as failure:
+            await self._answer(failure, scope, receive, send_safely, seen["started"])
+        except _Refused as failure:
+            refused = ServiceError(failure.status_code, failure.detail, failure.headers)
+            await self._answer(refused, scope, receive, send_safely, seen["started"])
         except Exception as failure:  # whatever it is, the answer has the one shape
             note("error", level=logging.ERROR, request=request_id, exc_info=failure)
             error = ServiceError(500, UNKNOWN)
@@ -321,15 +360,30 @@ class Around:
                 **scope["state"].get("facts", {}),
             )
 
+    def _known_host(self, scope: Scope) -> bool:
+        """Whether the service is meant: else its links would lead to whoever sent this name."""
+        trusted = self.service.settings.trusted_hosts
+        if "*" in trusted or scope["path"] in PROBES:
+            return True
+        stated = next((v for name, v in scope["headers"] if name == b"host"), b"")
+        return _name_of(stated.decode("latin-1")) in trusted
+
     def _limited(self, receive: Receive) -> Receive:
-        taken = 0
+        taken, complete = 0, False
+        until = time.monotonic() + self.service.settings.body_seconds
 
         async def receive_limited() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, complete
+            if complete:
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(0.01, until - time.monotonic()))
+            except TimeoutError:
+                raise _Refused.too_slow() from None
+            complete = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > self.max_body:
-                raise _TooLarge(self.max_body)
+                raise _Refused.too_large(self.max_body)
             return message
 
         return receive_limited
@@ -339,6 +393,20 @@ class Around:
     ) -> None:
         if not started:
             await answer_error(Request(scope), error)(scope, receive, send)
+
+
+def _name_of(host: str) -> str:
+    """A host without its port: ``a.example:80``, ``[::1]:80``."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdigit() else host).lower()
+
+
+def _request_id(scope: Scope) -> str:
+    """The number a proxy gave the request, if it is one that may be written to the log."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and re.fullmatch(rb"[A-Za-z0-9._-]{8,64}", value):
+            return str(value.decode())
+    return secrets.token_hex(8)
 
 
 def _declared(scope: Scope) -> int:

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-from starlette.concurrency import run_in_threadpool
-
 from pear.elicitation import Standing
 from pear.elicitation.limits import Limit
 from pear.elicitation.says import (
@@ -44,18 +42,17 @@ from pear.elicitation.says import (
 )
 from pear.errors import ConversationError, PearError, WorkerFailed
 from pear.problem import NO_LIMITS, Feature, Problem
-from pear.service.access import TOKEN_LENGTH, hashed, new_token
+from pear.service.access import (
+    REPLAY_MISMATCH,
+    TOKEN_LENGTH,
+    ReplayMismatch,
+    hashed,
+    new_token,
+)
 from pear.service.engine import Case, Notice, Seen, changes
 from pear.service.errors import ServiceError, not_found
 from pear.service.settings import Settings
-from pear.service.store import (
-    REPLAY_MISMATCH,
-    Conflict,
-    Conversation,
-    ReplayMismatch,
-    Request,
-    Store,
-)
+from pear.service.store import Conflict, Conversation, Request, Store
 from pear.service.workers import Searchers, SearchTooLong
 
 Event = Mapping[str, Any]
@@ -104,6 +101,7 @@ class Conversations:
     ) -> None:
         self.store, self.searchers = store, searchers
         self.problem, self.settings = problem, settings
+        self._database = store.database.run
         self._at_work: dict[str, asyncio.Task[View | None]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -128,7 +126,7 @@ class Conversations:
         clean = self.record(record)
         request = hashed(json.dumps([clean, reference, days], sort_keys=True))
         if token is not None:
-            made = await run_in_threadpool(self.store.by_token, token)
+            made = await self._database(self.store.by_token, token)
             if made is not None:
                 if made.request_hash != request:
                     raise ReplayMismatch(REPLAY_MISMATCH)
@@ -150,7 +148,7 @@ class Conversations:
             "request_hash": request,
         }
         token = token or new_token()
-        return token, await run_in_threadpool(self.store.create, token, columns)
+        return token, await self._database(self.store.create, token, columns)
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record as it is stored; one that does not fit the problem is refused by field."""
@@ -167,7 +165,7 @@ class Conversations:
         """The conversation behind a link; wrong and ended links say so."""
         conversation = None
         if len(token) == TOKEN_LENGTH and token.isascii() and token.isprintable():
-            conversation = await run_in_threadpool(self.store.by_token, token)
+            conversation = await self._database(self.store.by_token, token)
         if conversation is None:
             raise not_found()
         if conversation.expired:
@@ -226,9 +224,7 @@ class Conversations:
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())
         async with turn:
             conversation = await self._again(conversation)
-            if request is not None and await run_in_threadpool(
-                self.store.replayed, conversation.id, request
-            ):
+            if await self._was_said(conversation, request):
                 return await self.look(conversation, address)
             conversation = await self._carried(conversation)
             if shown.partition(".")[0] != str(conversation.version):
@@ -245,7 +241,7 @@ class Conversations:
             except Conflict:
                 # Another process was faster: perhaps with this very request.
                 conversation = await self._again(conversation)
-                if request is not None and await run_in_threadpool(
+                if request is not None and await self._database(
                     self.store.replayed, conversation.id, request
                 ):
                     return await self.look(conversation, address)
@@ -254,6 +250,12 @@ class Conversations:
             with suppress(PearError):
                 return await self.look(stored, address)
         return View(stored, None)
+
+    async def _was_said(self, conversation: Conversation, request: Request | None) -> bool:
+        """Whether this very request was done before."""
+        if request is None:
+            return False
+        return await self._database(self.store.replayed, conversation.id, request)
 
     async def _store(self, view: View, what: Says, request: Request | None) -> Conversation:
         conversation = view.conversation
@@ -275,7 +277,7 @@ class Conversations:
             "questions": sum(isinstance(one, Answered) for one in after),
             "news": self._news(view, said),
         }
-        return await run_in_threadpool(self.store.change, conversation, event, columns, request)
+        return await self._database(self.store.change, conversation, event, columns, request)
 
     def _news(self, view: View, said: Said) -> dict[str, Any]:
         """What happened since the person was last shown where they stand."""
@@ -287,26 +289,27 @@ class Conversations:
 
     async def delete(self, conversation: Conversation) -> None:
         """Forget a conversation and everything in it, at once."""
-        await run_in_threadpool(self.store.delete, conversation.id)
+        await self._database(self.store.delete, conversation.id)
+        await self._database(self.store.database.scrub)
 
     async def answers(self, conversation: Conversation) -> list[Event]:
         """The answers that still count, oldest first, with what was shown."""
-        history = await run_in_threadpool(self.store.history, conversation.id)
+        history = await self._database(self.store.history, conversation.id)
         content = {event.number: event.content for event in history}
         answered = [event for event in conversation.said if event["kind"] == "answer"]
         return [content[event["event"]] for event in answered if event.get("event") in content]
 
     async def everything(self, conversation: Conversation) -> dict[str, Any]:
         """All that is stored about one person."""
-        history = await run_in_threadpool(self.store.history, conversation.id)
+        history = await self._database(self.store.history, conversation.id)
         return {
             "conversation": vars(conversation),
             "events": [vars(event) for event in history],
-            "plans": await run_in_threadpool(self.store.plans, conversation.id),
+            "plans": await self._database(self.store.plans, conversation.id),
         }
 
     async def _again(self, conversation: Conversation) -> Conversation:
-        found = await run_in_threadpool(self.store.by_id, conversation.id)
+        found = await self._database(self.store.by_id, conversation.id)
         if found is None:
             raise not_found()
         return found
@@ -340,7 +343,7 @@ class Conversations:
             "news": {},
         }
         try:
-            conversation = await run_in_threadpool(self.store.keep, conversation, columns, plan)
+            conversation = await self._database(self.store.keep, conversation, columns, plan)
         except Conflict:
             return None
         return View(conversation, standing, seen.notices)
@@ -350,7 +353,7 @@ class Conversations:
         stored = conversation.problem_fingerprint, conversation.model_fingerprint
         if stored == self.serves:
             return conversation
-        if await run_in_threadpool(self.store.latest_served) != self.serves:
+        if await self._database(self.store.latest_served) != self.serves:
             raise ServedElsewhere(
                 "another version of the model serves this conversation by now; try again in a "
                 "moment; nothing was changed"
@@ -382,7 +385,7 @@ class Conversations:
             "news": {**conversation.news, **_news_of_a_model(conversation, lost)},
         }
         try:
-            return await run_in_threadpool(self.store.change, conversation, event, columns)
+            return await self._database(self.store.change, conversation, event, columns)
         except Conflict:
             return await self._carried(await self._again(conversation))
 

@@ -6,27 +6,44 @@ the disk; PostgreSQL does that by default.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from pear.errors import InvalidSetting
-from pear.service.tables import conversations
+from pear.errors import InvalidSetting, PearError
+from pear.service.tables import conversations, secrets
 
-BUSY_SECONDS = 30
-"""How long a writer waits for another one before it gives up."""
+BUSY_SECONDS = 5
+"""How long anyone waits for the database before they are told to come back."""
+
+PATIENCE_SECONDS = 3 * BUSY_SECONDS
+
+THREADS, MOST_WAITING = 20, 200
+"""Threads that speak with the database, and how many more may wait for one of them."""
 
 MIGRATION_LOCK = 7_305_221
 """Number of the PostgreSQL advisory lock held while the tables are brought up to date."""
+
+
+Found = TypeVar("Found")
+
+
+class DatabaseUnavailable(PearError):
+    """The database does not answer; whether the last change was stored is not known."""
 
 
 class Database:
@@ -36,16 +53,40 @@ class Database:
         self.url = _checked(address)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         if self.is_sqlite and self.url.database:
-            Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
-        options: dict[str, Any] = {"pool_size": 20, "max_overflow": 20, "pool_pre_ping": True}
+            _make_private(Path(self.url.database))
+        options: dict[str, Any] = {"pool_size": THREADS, "max_overflow": 5}
+        options["pool_timeout"] = BUSY_SECONDS
         if self.is_sqlite:
             options |= {"connect_args": {"timeout": BUSY_SECONDS, "check_same_thread": False}}
-            options.pop("pool_pre_ping")
+        else:
+            waits = f"-c statement_timeout={1000 * PATIENCE_SECONDS} -c lock_timeout={5000}"
+            reach = {"connect_timeout": BUSY_SECONDS, "tcp_user_timeout": 1000 * BUSY_SECONDS}
+            options |= {"connect_args": {**reach, "options": waits}, "pool_pre_ping": True}
         self.engine: Engine = create_engine(self.url, **options)
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
         self._writing = self.engine.execution_options(write=True)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
+        self._waiting = 0
+
+    async def run(self, function: Callable[..., Found], *arguments: Any, **options: Any) -> Found:
+        """Call what speaks with the database, away from the event loop.
+
+        A database that hangs holds up its own threads, and nothing else of the service.
+        """
+        if self._waiting >= MOST_WAITING:
+            raise DatabaseUnavailable("too many requests wait for the database")
+        self._waiting += 1
+        future = self._threads.submit(function, *arguments, **options)
+        future.add_done_callback(self._one_less)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE_SECONDS)
+        except TimeoutError:
+            raise DatabaseUnavailable("the database does not answer") from None
+
+    def _one_less(self, _: object) -> None:
+        self._waiting -= 1
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -60,14 +101,44 @@ class Database:
             yield connection
 
     def ping(self) -> None:
-        """Raise unless the database answers."""
-        with self.reading() as connection:
-            connection.execute(text("SELECT 1"))
+        """Raise unless the database can be read and written."""
+        with self.writing() as connection:
+            connection.execute(delete(secrets).where(secrets.c.name == "alive"))
+            connection.execute(insert(secrets).values(name="alive", value=f"{time.time():.0f}"))
+
+    def scrub(self) -> bool:
+        """Take what was deleted off the disk; whether that was possible just now.
+
+        SQLite overwrites what is deleted, here its log is emptied as well. PostgreSQL writes the
+        tables anew; its own log and any backup keep what they hold for as long as they are kept.
+        """
+        if self.is_sqlite:
+            with self.engine.connect() as connection:
+                raw = _driver(connection)
+                return not raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        try:
+            with self.engine.connect() as connection:
+                free = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for name in ("conversations", "events", "plans", "replies"):
+                    free.execute(text(f"VACUUM FULL {name}"))
+        except SQLAlchemyError:
+            return False
+        return True
 
     def upgrade(self, revision: str = "head") -> None:
         """Bring the tables to a version; safe when several processes start at once."""
-        with self._migrating() as connection:
-            command.upgrade(_alembic(connection), revision)
+        shown = self.url.render_as_string(hide_password=True)
+        try:
+            with self._migrating() as connection:
+                command.upgrade(_alembic(connection), revision)
+        except CommandError:
+            raise InvalidSetting(
+                f"the database '{shown}' was written by a newer version of pear; "
+                "install that version, or restore the backup made before it"
+            ) from None
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            raise InvalidSetting(f"the database '{shown}' cannot be used ({why})") from None
 
     def downgrade(self, revision: str) -> None:
         """Bring the tables back to an earlier version."""
@@ -93,6 +164,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection."""
+        self._threads.shutdown(wait=False)
         self.engine.dispose()
 
 
@@ -155,6 +227,17 @@ def _checked(address: str) -> URL:
     return url
 
 
+def _make_private(file: Path) -> None:
+    """Have a file that only its owner reads; its log takes over the same rights."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise InvalidSetting(
+            f"the database '{file}' cannot be opened ({error.strerror or error})"
+        ) from None
+
+
 def _alembic(connection: Connection | None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -168,7 +251,7 @@ def _driver(connection: Connection) -> Any:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

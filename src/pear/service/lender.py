@@ -6,20 +6,22 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import RedirectResponse, StreamingResponse
 
 from pear.elicitation.says import check_record
 from pear.elicitation.words import capital
 from pear.service import schemas
-from pear.service.access import Key
+from pear.service.access import KEY_PREFIX, Key
+from pear.service.api import IdempotencyKey
 from pear.service.errors import ServiceError, responses
 from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
 from pear.service.service import Service, address_of, service_of
@@ -89,14 +91,36 @@ def _group(feature: str, group: str, people: list[Mapping[str, Any]]) -> dict[st
     }
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """The lender's list as a table; a text that a spreadsheet would run is made harmless."""
     out = io.StringIO()
     writer = csv.DictWriter(out, FIELDS, extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _harmless(row.get(name)) for name in FIELDS})
-    return out.getvalue()
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+    yield out.getvalue()
+
+
+def as_json(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The lender's list as one JSON object."""
+    yield '{"conversations": ['
+    total = 0
+    for row in rows:
+        yield (", " if total else "") + json.dumps(row)
+        total += 1
+    yield f'], "total": {total}}}'
+
+
+def _every_line(service: Service, kind: str) -> Response:
+    """Every conversation's line as a file, sent as it is read."""
+    lines = map(summary, service.store.all_summaries())
+    headers = {"Content-Disposition": f'attachment; filename="conversations.{kind}"'}
+    if kind == "csv":
+        return StreamingResponse(as_csv(lines), media_type="text/csv", headers=headers)
+    return StreamingResponse(as_json(lines), media_type="application/json", headers=headers)
 
 
 def _harmless(value: Any) -> Any:
@@ -106,10 +130,6 @@ def _harmless(value: Any) -> Any:
 # For programs
 
 
-MOST_ROWS = 100_000
-"""Most conversations of one download or one fairness table."""
-
-
 def link_to(service: Service, request: Request, token: str) -> str:
     """The address of a conversation."""
     base = service.settings.base_url or str(request.base_url)
@@ -117,7 +137,9 @@ def link_to(service: Service, request: Request, token: str) -> str:
 
 
 @api.post("/conversations", status_code=201, responses=responses(401))
-async def create(request: Request, body: schemas.NewConversation) -> schemas.Created:
+async def create(
+    request: Request, body: schemas.NewConversation, key: IdempotencyKey = None
+) -> schemas.Created:
     """Make a link for a refused applicant. In the demonstration no key is needed."""
     service = service_of(request)
     key_id = None
@@ -126,7 +148,11 @@ async def create(request: Request, body: schemas.NewConversation) -> schemas.Cre
     else:
         key_id = (await service.lender(request)).id
     token, conversation = await service.conversations.create(
-        body.record, reference=body.reference, days=body.days, key_id=key_id
+        body.record,
+        reference=body.reference,
+        days=body.days,
+        key_id=key_id,
+        token=service.forms.derived("link", key_id or "", key) if key else None,
     )
     return schemas.Created(
         id=conversation.id,
@@ -135,12 +161,6 @@ async def create(request: Request, body: schemas.NewConversation) -> schemas.Cre
         expires_at=conversation.expires_at,
         stage=conversation.stage,
     )
-
-
-async def all_rows(service: Service) -> list[dict[str, Any]]:
-    """Every conversation's summary row, newest first."""
-    rows, _total = await run_in_threadpool(lambda: service.store.summaries(limit=MOST_ROWS))
-    return rows
 
 
 @api.get("/conversations", responses=responses(401))
@@ -153,7 +173,7 @@ async def conversations(
     """The conversations, newest first: stage, questions, time, outcome; no one's data."""
     service = service_of(request)
     await service.lender(request)
-    rows, total = await run_in_threadpool(
+    rows, total = await service.database.run(
         lambda: service.store.summaries(limit=limit, offset=offset, stage=stage)
     )
     return schemas.Page(
@@ -170,7 +190,7 @@ async def conversation(
     """How one conversation goes."""
     service = service_of(request)
     await service.lender(request)
-    found = await run_in_threadpool(service.store.by_id, conversation_id)
+    found = await service.database.run(service.store.by_id, conversation_id)
     if found is None:
         raise ServiceError(404, "There is no such conversation.")
     return summary(vars(found))
@@ -183,7 +203,7 @@ async def delete(
     """Delete a conversation and everything in it."""
     service = service_of(request)
     await service.lender(request)
-    if not await run_in_threadpool(service.store.delete, conversation_id):
+    if not await service.database.run(service.store.delete, conversation_id):
         raise ServiceError(404, "There is no such conversation.")
     return Response(status_code=204)
 
@@ -193,8 +213,7 @@ async def groups(request: Request) -> schemas.Fairness:
     """Whether there is a plan, its effort and the questions asked, by protected group."""
     service = service_of(request)
     await service.lender(request)
-    rows = await all_rows(service)
-    found = await run_in_threadpool(fairness, rows)
+    found = await run_in_threadpool(fairness, service.store.all_summaries())
     return schemas.Fairness(
         smallest_group=SMALLEST_GROUP, groups=[schemas.Group(**group) for group in found]
     )
@@ -211,10 +230,7 @@ async def export(
     """Every conversation's line, to keep."""
     service = service_of(request)
     await service.lender(request)
-    lines = [summary(row) for row in await all_rows(service)]
-    if format == "csv":
-        return Response(as_csv(lines), media_type="text/csv")
-    return schemas.Page(total=len(lines), conversations=[schemas.Summary(**x) for x in lines])
+    return _every_line(service, format)
 
 
 @api.get("/keys", responses=responses(401))
@@ -222,17 +238,20 @@ async def list_keys(request: Request) -> list[schemas.KeyEntry]:
     """Every key's entry, revoked ones too."""
     service = service_of(request)
     await service.lender(request)
-    entries = await run_in_threadpool(service.keys.list)
+    entries = await service.database.run(service.keys.list)
     return [schemas.KeyEntry(**vars(entry)) for entry in entries]
 
 
 @api.post("/keys", status_code=201, responses=responses(401))
-async def add_key(request: Request, body: schemas.NewKey) -> schemas.CreatedKey:
+async def add_key(
+    request: Request, body: schemas.NewKey, key: IdempotencyKey = None
+) -> schemas.CreatedKey:
     """Make a key; it is shown this once."""
     service = service_of(request)
-    await service.lender(request)
-    key, entry = await run_in_threadpool(service.keys.add, body.name)
-    return schemas.CreatedKey(key=key, **vars(entry))
+    lender = await service.lender(request)
+    again = KEY_PREFIX + service.forms.derived("key", lender.id, key) if key else None
+    made, entry = await service.database.run(service.keys.add, body.name, again)
+    return schemas.CreatedKey(key=made, **vars(entry))
 
 
 @api.delete("/keys/{key_id}", status_code=204, responses=responses(401))
@@ -240,7 +259,7 @@ async def revoke_key(request: Request, key_id: Annotated[str, Path(max_length=64
     """End a key, and everyone signed in with it, at once."""
     service = service_of(request)
     await service.lender(request)
-    if not await run_in_threadpool(service.keys.revoke, key_id):
+    if not await service.database.run(service.keys.revoke, key_id):
         raise ServiceError(404, "There is no such key, or it was revoked before.")
     return Response(status_code=204)
 
@@ -256,7 +275,7 @@ async def signed_in(request: Request) -> tuple[Service, Key | None, str]:
     """The service, the key someone signed in with, and what their forms belong to."""
     service = service_of(request)
     token = request.cookies.get(SIGN_IN, "")
-    key = await run_in_threadpool(service.keys.signed_in, token) if token else None
+    key = await service.database.run(service.keys.signed_in, token) if token else None
     if key is not None:
         service.pace(service.per_key, key.id)
     return service, key, f"lender:{token}"
@@ -290,7 +309,7 @@ async def home(request: Request, offset: Annotated[int, Query(ge=0, le=1_000_000
     service, key, subject = await signed_in(request)
     if key is None:
         return _sign_in_page(service, request, wrong=False)
-    rows, total = await run_in_threadpool(
+    rows, total = await service.database.run(
         lambda: service.store.summaries(limit=ROWS, offset=offset)
     )
     return _lender_page(
@@ -335,11 +354,11 @@ async def sign_in(request: Request) -> Response:
     service = service_of(request)
     service.pace(service.per_stranger, address_of(request))
     form, _ = await form_of(service, request, cookie_subject(request))
-    key = await run_in_threadpool(service.keys.find, form.get("key", "").strip())
+    key = await service.database.run(service.keys.find, form.get("key", "").strip())
     if key is None:
         return _sign_in_page(service, request, wrong=True)
     response = RedirectResponse("/lender", 303)
-    set_cookie(service, response, SIGN_IN, await run_in_threadpool(service.keys.sign_in, key))
+    set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))
     return response
 
 
@@ -348,7 +367,7 @@ async def sign_out(request: Request) -> Response:
     """End this sign-in."""
     service, _key, subject = await required(request)
     await form_of(service, request, subject)
-    await run_in_threadpool(service.keys.sign_out, request.cookies.get(SIGN_IN, ""))
+    await service.database.run(service.keys.sign_out, request.cookies.get(SIGN_IN, ""))
     response = RedirectResponse("/lender", 303)
     response.delete_cookie(SIGN_IN)
     return response
@@ -410,7 +429,7 @@ async def delete_on_page(request: Request) -> Response:
     """Delete a conversation."""
     service, _key, subject = await required(request)
     form, _ = await form_of(service, request, subject)
-    await run_in_threadpool(service.store.delete, form.get("id", "")[:64])
+    await service.database.run(service.store.delete, form.get("id", "")[:64])
     return RedirectResponse("/lender", 303)
 
 
@@ -418,7 +437,7 @@ async def delete_on_page(request: Request) -> Response:
 async def fairness_page(request: Request) -> Response:
     """Outcomes by protected group."""
     service, key, subject = await required(request)
-    found = await run_in_threadpool(fairness, await all_rows(service))
+    found = await run_in_threadpool(fairness, service.store.all_summaries())
     for group in found:
         group["label"] = _label(service, group["feature"])
     return _lender_page(
@@ -442,9 +461,4 @@ def _label(service: Service, name: str) -> str:
 async def download(request: Request, format: str = "csv") -> Response:
     """Every conversation's line, as a file."""
     service, _key, _subject = await required(request)
-    lines = [summary(row) for row in await all_rows(service)]
-    kind = "json" if format == "json" else "csv"
-    headers = {"Content-Disposition": f'attachment; filename="conversations.{kind}"'}
-    if kind == "json":
-        return JSONResponse(lines, headers=headers)
-    return Response(as_csv(lines), media_type="text/csv", headers=headers)
+    return _every_line(service, "json" if format == "json" else "csv")

@@ -48,12 +48,12 @@ class Service:
 
     async def start(self) -> None:
         """Bring the tables up to date and start the searchers."""
-        await run_in_threadpool(self.database.upgrade)
-        self.forms = FormTokens(await run_in_threadpool(self.keys.secret))
+        await self.database.run(self.database.upgrade)
+        self.forms = FormTokens(await self.database.run(self.keys.secret))
         if self.settings.demo_key:
-            await run_in_threadpool(self.keys.ensure, "demonstration", self.settings.demo_key)
+            await self.database.run(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
-        await run_in_threadpool(self.store.serve, *self.conversations.serves)
+        await self.store.database.run(self.store.serve, *self.conversations.serves)
         self.ready = True
 
     async def stop(self) -> None:
@@ -76,7 +76,7 @@ class Service:
         scheme, _, text = header.partition(" ")
         key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
         if key:
-            found = await run_in_threadpool(self.keys.find, key)
+            found = await self.database.run(self.keys.find, key)
             if found is not None:
                 self.pace(self.per_key, found.id)
                 return found
@@ -134,6 +134,9 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
 
 # What the service does when nobody asks
 
+MOST_JUMP = 7 * 86400.0
+"""Seconds that may lie between two sweeps before the clock is doubted."""
+
 
 async def keep_up(service: Service) -> None:
     """Forget what is old, and carry open conversations over to a new model, until cancelled."""
@@ -148,19 +151,32 @@ async def keep_up(service: Service) -> None:
 
 async def forget_old(service: Service) -> int:
     """Delete conversations whose link ended longer ago than the retention time."""
-    before = time.time() - 86400 * service.settings.retention_days
-    gone = await run_in_threadpool(service.store.delete_old, before)
+    now, settings = time.time(), service.settings
+    ahead = now - await service.database.run(service.store.swept, now)
+    if ahead > MOST_JUMP + 2 * settings.sweep_seconds and not settings.accept_clock:
+        note(
+            "nothing deleted: the clock is ahead of the last sweep by more than a week; if it is "
+            "right, start once with --accept-clock",
+            level=logging.ERROR,
+            days=round(ahead / 86400),
+        )
+        return 0
+    before = now - 86400 * settings.retention_days
+    gone = await service.database.run(service.store.delete_old, before, now)
     if gone:
         note("forgotten", conversations=gone)
+        await service.database.run(service.database.scrub)
     return gone
 
 
 async def recheck_open(service: Service) -> int:
     """After a change of model or problem: work out every open conversation again."""
     checked = 0
-    stale = await run_in_threadpool(service.store.under_other_model, *service.conversations.serves)
+    stale = await service.database.run(
+        service.store.under_other_model, *service.conversations.serves
+    )
     for number in stale:
-        conversation = await run_in_threadpool(service.store.by_id, number)
+        conversation = await service.database.run(service.store.by_id, number)
         if conversation is None:
             continue
         try:

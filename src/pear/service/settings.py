@@ -91,6 +91,20 @@ class Settings(BaseSettings):
     stranger_per_minute: AtLeastOne = Field(
         60, description="Requests of one address without link or key in a minute."
     )
+    header_seconds: Seconds = Field(10.0, description="The longest a request's head may take.")
+    body_seconds: Seconds = Field(20.0, description="The longest a request's body may take.")
+    most_connections: AtLeastOne = Field(
+        1000, description="Connections at once of one web process."
+    )
+    trusted_hosts: Names = Field(
+        (), description="Names this service is reached by; else its own and that of --base-url."
+    )
+    trusted_proxies: Names = Field(
+        (), description="Addresses of proxies whose word on the client's address is taken."
+    )
+    accept_clock: bool = Field(
+        False, description="Delete what is old although the clock is far ahead of the last time."
+    )
     secure_cookies: bool = Field(False, description="Send cookies over HTTPS only.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is written to the log."

@@ -18,17 +18,13 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pear.errors import PearError
-from pear.service.access import hashed
+from pear.service.access import REPLAY_MISMATCH, ReplayMismatch, hashed
 from pear.service.database import Database
-from pear.service.tables import conversations, events, plans, replies, served
+from pear.service.tables import conversations, events, plans, replies, secrets, served
 
 
 class Conflict(PearError):
     """The conversation moved on before this could be stored; nothing was changed."""
-
-
-class ReplayMismatch(PearError):
-    """An idempotency key came again with another request; nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +125,8 @@ class Store:
 
     def by_id(self, conversation_id: str) -> Conversation | None:
         """The conversation with this number in the lender's list."""
+        if not conversation_id.isalnum():
+            return None
         with self.database.reading() as connection:
             query = select(*COLUMNS).where(conversations.c.id == conversation_id)
             return _conversation(connection.execute(query).first())
@@ -224,18 +222,31 @@ class Store:
 
     def delete(self, conversation_id: str) -> bool:
         """Forget a conversation and everything in it."""
+        if not conversation_id.isalnum():
+            return False
         with self.database.writing() as connection:
             gone = connection.execute(
                 delete(conversations).where(conversations.c.id == conversation_id)
             )
         return gone.rowcount == 1
 
-    def delete_old(self, before: float) -> int:
-        """Forget every conversation whose link ended before a time."""
+    def swept(self, now: float) -> float:
+        """When the database was last swept; ``now``, noted, where it never was."""
+        mark = secrets.c.name == "swept"
+        with self.database.writing() as connection:
+            last = connection.execute(select(secrets.c.value).where(mark)).scalar()
+            if last is None:
+                connection.execute(insert(secrets).values(name="swept", value=repr(now)))
+        return now if last is None else float(last)
+
+    def delete_old(self, before: float, now: float) -> int:
+        """Forget every conversation whose link ended before a time, and note when that was."""
         with self.database.writing() as connection:
             gone = connection.execute(
                 delete(conversations).where(conversations.c.expires_at < before)
             )
+            mark = secrets.c.name == "swept"
+            connection.execute(update(secrets).where(mark).values(value=repr(now)))
         return gone.rowcount
 
     def summaries(
@@ -251,11 +262,21 @@ class Store:
 
     def all_summaries(self) -> Iterator[dict[str, Any]]:
         """Every conversation's line, newest first, a few hundred in memory at a time."""
-        query = select(*SUMMARY).order_by(conversations.c.created_at.desc())
-        with self.database.reading() as connection:
-            rows = connection.execution_options(yield_per=AT_ONCE).execute(query).mappings()
-            for row in rows:
-                yield dict(row)
+        when, number = conversations.c.created_at, conversations.c.id
+        query = select(*SUMMARY).order_by(when.desc(), number.desc()).limit(AT_ONCE)
+        last: dict[str, Any] | None = None
+        while True:
+            after = query
+            if last is not None:
+                earlier = (when == last["created_at"]) & (number < last["id"])
+                after = query.where((when < last["created_at"]) | earlier)
+            # No connection is held while a slow reader takes these.
+            with self.database.reading() as connection:
+                rows = [dict(row) for row in connection.execute(after).mappings()]
+            yield from rows
+            if len(rows) < AT_ONCE:
+                return
+            last = rows[-1]
 
     def serve(self, problem: str, model: str) -> None:
         """Note that services with this problem and model were started now."""
@@ -313,7 +334,6 @@ CONFLICT = (
     "someone answered in this conversation a moment ago, perhaps you in another window; "
     "nothing was changed: read the conversation again"
 )
-REPLAY_MISMATCH = "this Idempotency-Key was used for another request; send a new key with it"
 
 
 def _conversation(row: Row[Any] | None) -> Conversation | None:
