@@ -56,6 +56,7 @@ from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
 from pear.planning.planner import Memory, Planner
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
+from pear.preferences.posterior import surprise
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
@@ -301,6 +302,19 @@ class Session:
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
         return self._result(urgent_first(self.planner, self.start, plan))
+
+    @property
+    def surprise(self) -> float:
+        """How far the choices are from what anybody we know would choose, in standard deviations.
+
+        About 0 for people like those of the prior, above 3 for hardly one of a hundred of them.
+        """
+        problem, nats, variance = self.planner.problem, 0.0, 0.0
+        for said, (posterior, _, _) in zip(self.position.answers, self._beliefs, strict=False):
+            if isinstance(said.answer, Chosen):
+                more, its_own = surprise(posterior, said.question(problem), said.answer)
+                nats, variance = nats + more, variance + its_own
+        return nats / np.sqrt(variance) if variance > 0 else 0.0
 
     def result(self, proof: Planner | None = None) -> Result:
         """The plan accepted, else the recommended one, with its reasons, shorter alternatives,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
-from pear.preferences.answers import Answer, Evidence, Question
+from pear.preferences.answers import Answer, Chosen, Evidence, Question
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import ResponseModel
 
@@ -175,6 +175,26 @@ def taken(
     costs = question.costs(samples)
     answer = answer.resolve(costs, weights)
     return evidence.adding(question, answer), answer, costs
+
+
+LEAST_CHANCE = 1e-4
+"""An answer is not taken to be less probable than this when surprise is measured."""
+
+
+def surprise(posterior: Posterior, question: Question, answer: Chosen) -> tuple[float, float]:
+    """How much less probable a choice was than choices from this question are, by what was
+    believed before it: in nats, with its variance.
+
+    Over a conversation with a person like those believed in, the sum is zero but for chance, with
+    the sum of the variances: each term is a martingale difference.
+    """
+    log_chances = posterior.sample_response().log_probabilities(question.costs(posterior.samples))
+    chances = np.maximum(posterior.weights @ np.exp(log_chances), LEAST_CHANCE)
+    chances /= chances.sum()
+    logs = np.log(chances)
+    expected = float(chances @ logs)
+    variance = float(chances @ (logs - expected) ** 2)
+    return expected - float(logs[answer.plan]), variance
 
 
 def fallback_sharpness(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
