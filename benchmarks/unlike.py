@@ -47,7 +47,6 @@ CHANGED = 0.3
 RESPONSES: dict[str, ResponseModel] = {
     "exact": Logistic(SHARPNESS),
     "lapses_5": Logistic(SHARPNESS, lapses=0.05),
-    "lapses_15": Logistic(SHARPNESS, lapses=0.15),
     "unknown": UnknownSharpness(0.3, 1.5),
 }
 """Response models compared: as people of our model answer, with lapses, of unknown care."""
