@@ -6,10 +6,11 @@ import pytest
 
 from pear.decision import from_callable
 from pear.elicitation import Session, Settings, SimulatedPerson, regret_table, simulate
+from pear.elicitation.says import Answered
 from pear.elicitation.simulation import converse
 from pear.errors import InvalidSetting
 from pear.planning.exact import ExactPlanner
-from pear.preferences import GaussianMixturePrior, Noiseless
+from pear.preferences import Chosen, GaussianMixturePrior, Noiseless
 from pear.problem import Action, Feature, Problem
 from tests.elicitation.small_lender import PERSON, lender, prior
 
@@ -115,3 +116,32 @@ def test_somebody_unlike_anyone_before_is_asked_what_tells():
     person = SimulatedPerson(np.array([60.0, 2.0]), Noiseless())
     *_, last = converse(session, person, 3, np.random.default_rng(0))
     assert [step.feature for step in last.steps] == ["savings"]
+
+
+def answering(right):
+    """A conversation with somebody who prefers savings to debt, as all we know do, or not."""
+    problem = Problem(
+        [Feature(name, scale=(0, 10)) for name in ("income", "savings", "debt")],
+        [Action(f"do {name}", name, "add", (10.0,)) for name in ("income", "savings", "debt")],
+    )
+    model = from_callable(lambda s: np.where(s.sum(axis=1) >= 10, 0.9, 0.1), problem)
+    kinds = np.array([[20.0, 40.0, 60.0]])
+    prior = GaussianMixturePrior(kinds, np.full((1, 3), 9.0), background_weight=0.0)
+    session = Session(ExactPlanner(problem, model), np.zeros(3), prior, min_gain=0.0)
+    for answer in right:
+        session.say(Answered(Chosen(0 if answer else 1), (0.0, 0.0, 0.0), ((1,), (2,))))
+    return session
+
+
+def test_answers_like_those_of_people_we_know_are_no_surprise():
+    session = answering([True, True, True])
+    assert abs(session.surprise) < 1
+    assert not session.so_far().unlike
+
+
+def test_answers_that_fit_nobody_are_a_surprise_and_the_result_says_so():
+    session = answering([False])
+    assert session.surprise > 3
+    assert session.so_far().unlike
+    session.undo()
+    assert session.surprise == 0

@@ -66,6 +66,10 @@ MOST_PAIRS = 40
 """Most pairs of limits that are tried where lifting no single one opens a plan."""
 
 
+SURPRISED = 3.0
+"""Above this surprise, in standard deviations, a person is like nobody we know."""
+
+
 class Session:
     """A conversation with one person, over any planner.
 
@@ -307,7 +311,7 @@ class Session:
     def surprise(self) -> float:
         """How far the choices are from what anybody we know would choose, in standard deviations.
 
-        About 0 for people like those of the prior, above 3 for hardly one of a hundred of them.
+        About 0 for people like those of the prior, above 3 for hardly any of them.
         """
         problem, nats, variance = self.planner.problem, 0.0, 0.0
         for said, (posterior, _, _) in zip(self.position.answers, self._beliefs, strict=False):
@@ -398,7 +402,8 @@ class Session:
     def _result(self, plan: Plan) -> Result:
         view = self._view(at_start=True)
         sure = view.confidence(plan, self.planner.problem)
-        return Result(plan, sure, self._questions_left(view.gain), view.gain)
+        unlike = self.surprise > SURPRISED
+        return Result(plan, sure, self._questions_left(view.gain), view.gain, unlike=unlike)
 
     def _loosenings(self) -> tuple[Loosening, ...]:
         """Which limits, alone, else in pairs, else all, stand in the way, and what each opens."""

@@ -106,7 +106,8 @@ class Result:
     ``confidence`` is the probability that it is within 5% of their best. ``questions_left`` is
     how many more are likely to be worth asking, ``gain`` what the next one is worth. ``reasons``
     are those of each step, ``alternatives`` the easiest plans with fewer steps; where there is
-    no plan, ``loosenings`` says which limits stand in the way.
+    no plan, ``loosenings`` says which limits stand in the way. ``unlike`` says that the answers fit
+    nobody we know, so that the confidence holds for others and the plan is one good for many.
     """
 
     plan: StoredPlan
@@ -116,6 +117,7 @@ class Result:
     reasons: tuple[StepReason, ...] = ()
     alternatives: tuple[StoredPlan, ...] = ()
     loosenings: tuple[Loosening, ...] = ()
+    unlike: bool = False
 
 
 Stage = Literal["favourable", "question", "plan", "no_plan"]

@@ -302,7 +302,7 @@ class _Teller:
         plan = self._plan(result.plan, result.reasons)
         return ToldResult(
             plan=plan,
-            certainty=self.words.certainty(result.confidence, self.standing.answered),
+            certainty=self.words.certainty(result, self.standing.answered),
             proof=self.words.certificate(result.plan.certificate.verdict),
             more=result.questions_left > 0,
             alternatives=tuple(

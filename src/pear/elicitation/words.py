@@ -15,7 +15,7 @@ from typing import Any
 
 from pear.elicitation.limits import Limit
 from pear.elicitation.says import DoneStep
-from pear.elicitation.shown import Difference
+from pear.elicitation.shown import Difference, Result
 from pear.errors import InvalidSetting
 from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
@@ -298,10 +298,11 @@ class Words:
             after += feature.code(step.before)
         return f"{feature.words} {feature.show(after)}"
 
-    def certainty(self, probability: float, answered: int) -> str:
+    def certainty(self, result: Result, answered: int) -> str:
         """How sure we are that no plan is easier for this person."""
-        if not answered:
-            return self.texts("certainty.unasked")
+        if not answered or result.unlike:
+            return self.texts("certainty.unlike" if answered else "certainty.unasked")
+        probability = result.confidence
         level = "high" if probability >= 0.9 else "fair" if probability >= 0.6 else "low"
         return self.texts.count(f"certainty.{level}", answered)
 

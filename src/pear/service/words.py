@@ -135,7 +135,7 @@ class Presenter:
         return schemas.Result(
             plan=self._card(plan, reasons=result.reasons),
             confidence=result.confidence if known else None,
-            confidence_words=self.words.certainty(result.confidence, answered) if known else "",
+            confidence_words=self.words.certainty(result, answered) if known else "",
             certificate_words=self.words.certificate(plan.certificate.verdict),
             verdict=plan.certificate.verdict,
             made_at=made_at,
