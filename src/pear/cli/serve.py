@@ -36,6 +36,11 @@ def command(
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(help="Web processes.")] = 1,
     new_key: Annotated[str, typer.Option(help="Make a key of this name, show it, exit.")] = "",
+    key_roles: Annotated[
+        str, typer.Option(help="What the new key may do: create, read, administer.")
+    ] = "create,read",
+    key_owner: Annotated[str, typer.Option(help="Who answers for the new key.")] = "",
+    key_days: Annotated[int, typer.Option(help="Days until the new key ends (0: never).")] = 0,
     list_keys: Annotated[bool, typer.Option("--list-keys", help="List the keys, exit.")] = False,
     revoke_key: Annotated[str, typer.Option(help="Revoke the key of this id, exit.")] = "",
     export_answers: Annotated[
@@ -51,8 +56,11 @@ def command(
     for package in ("fastapi", "uvicorn", "sqlalchemy", "pydantic_settings"):
         require(package)
     stated = {name: value for name, value in given.items() if value is not None}
-    if new_key or list_keys or revoke_key:
-        _manage_keys(_address(stated), new_key, list_keys, revoke_key)
+    if new_key:
+        _make_key(_address(stated), new_key, key_roles, key_owner, key_days)
+        return
+    if list_keys or revoke_key:
+        _manage_keys(_address(stated), list_keys, revoke_key)
         return
     if export_answers is not None:
         _export_answers(_address(stated), problem, export_answers)
@@ -202,6 +210,7 @@ def _demo_database(stated: dict[str, Any]) -> Iterator[None]:
     from pear.service.access import new_key
 
     stated.setdefault("demo_key", new_key())
+    stated.setdefault("confirm_corrections", False)  # there is no lender to ask
     folder = None
     if "database" not in stated and not _from_environment("database"):
         folder = tempfile.mkdtemp(prefix="pear-demo-")
@@ -226,24 +235,33 @@ def _export_answers(address: str, problem: Path | None, output: Path) -> None:
     typer.echo(f"{count:,} conversations about this problem are in {output}.")
 
 
-def _manage_keys(address: str, new_key: str, list_keys: bool, revoke_key: str) -> None:
-    from pear.service.access import Keys
-    from pear.service.database import Database, existing_database
+def _make_key(address: str, name: str, roles: str, owner: str, days: int) -> None:
+    from pear.service.database import Database
+    from pear.service.keys import Keys
 
-    database = Database(address) if new_key else existing_database(address)
+    database = Database(address)
+    database.upgrade()
+    stated = tuple(roles.replace(",", " ").split())
+    key, entry = Keys(database).add(name, roles=stated, owner=owner, days=days or None)
+    typer.echo(f"{key}\nThis is key {entry.id} ('{entry.name}'); it is shown this once.")
+    database.close()
+
+
+def _manage_keys(address: str, list_keys: bool, revoke_key: str) -> None:
+    from pear.service.database import existing_database
+    from pear.service.keys import Keys
+
+    database = existing_database(address)
     database.upgrade()
     keys = Keys(database)
-    if new_key:
-        key, entry = keys.add(new_key)
-        typer.echo(f"{key}\nThis is key {entry.id} ('{entry.name}'); it is shown this once.")
     if revoke_key and not keys.revoke(revoke_key):
         raise InvalidSetting(
             f"there is no key {revoke_key!r} to revoke; see them with 'pear serve --list-keys'"
         )
     if list_keys:
-        for entry in keys.list():
+        for entry in keys.all():
             made = time.strftime("%Y-%m-%d", time.gmtime(entry.created_at))
-            typer.echo(
-                f"{entry.id}  {made}  {entry.name}{'  (revoked)' if entry.revoked_at else ''}"
-            )
+            ended = "" if entry.valid else "  (revoked)" if entry.revoked_at else "  (ended)"
+            may = f"may {', '.join(entry.roles)}"
+            typer.echo(f"{entry.id}  {made}  {entry.name}  {may}  {entry.owner}{ended}")
     database.close()

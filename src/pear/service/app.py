@@ -37,7 +37,7 @@ from pear.service.conversations import ServedElsewhere, Stale
 from pear.service.database import DatabaseUnavailable
 from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.operation import note
-from pear.service.service import Service, keep_up, make_service, service_of
+from pear.service.service import PinNeeded, Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
 from pear.service.store import Conflict
 from pear.service.words import page
@@ -178,6 +178,9 @@ def _error_page(request: Request, error: ServiceError) -> Response:
     """An error as a page, in words that say what to do."""
     service = service_of(request)
     texts = service.texts
+    if isinstance(error, PinNeeded):
+        token = str(request.path_params.get("token", ""))
+        return pages.pin_page(request, token, chosen=error.chosen)
     if error.status == 401:
         return RedirectResponse("/lender", 303)
     name = str(error.status) if f"error.title_{error.status}" in texts else "other"

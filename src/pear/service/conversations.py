@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -66,6 +66,12 @@ class View:
     standing: Standing | None
     notices: tuple[Notice, ...] = ()
     place: int = 0
+
+    @property
+    def told(self) -> tuple[Notice, ...]:
+        """All a person is told, that the lender must confirm something among it."""
+        asked = (Notice("asked"),) if self.conversation.asked else ()
+        return (*self.notices, *asked)
 
     @property
     def shown(self) -> str:
@@ -267,7 +273,11 @@ class Conversations:
         stored = {
             id(old): dict(event) for old, event in zip(before, conversation.said, strict=True)
         }
-        event: dict[str, Any] = said.to_dict()
+        asked: dict[str, Any] = {}
+        if isinstance(said, Corrected) and self.settings.confirm_corrections:
+            asked, said = self._to_confirm(position, said)
+            after = said.added_to(before)
+        event: dict[str, Any] = {**said.to_dict(), "asked": asked} if asked else said.to_dict()
         if isinstance(said, Answered):
             assert conversation.standing is not None
             event["shown"] = conversation.standing["question"]
@@ -277,7 +287,39 @@ class Conversations:
             "questions": sum(isinstance(one, Answered) for one in after),
             "news": self._news(view, said),
         }
+        if asked:
+            columns["asked"] = {**conversation.asked, **asked}
         return await self._database(self.store.change, conversation, event, columns, request)
+
+    def _to_confirm(self, position: Position, said: Corrected) -> tuple[dict[str, Any], Corrected]:
+        """What of a correction is for the lender to confirm, and the rest of it."""
+        [present] = self.problem.space.decode(position.start)
+        asked = {
+            feature.name: said.record[feature.name]
+            for feature in self.problem.space.features
+            if (feature.immutable or feature.protected)
+            and said.record[feature.name] != present[feature.name]
+        }
+        return asked, replace(said, record={**said.record, **{n: present[n] for n in asked}})
+
+    async def decide(self, conversation: Conversation, *, confirm: bool, key_id: str) -> None:
+        """What the lender says of a correction that was asked for."""
+        conversation = await self._carried(conversation)
+        columns: dict[str, Any] = {"asked": {}}
+        if confirm:
+            position = self._position(conversation)
+            [present] = self.problem.space.decode(position.start)
+            planned = position.accepted is not None or conversation.stage == "plan"
+            said = Corrected({**present, **conversation.asked}, planned=planned)
+            said.check(self.problem, position)
+            number = {"event": conversation.version + 1}
+            columns["said"] = [*conversation.said, {**said.to_dict(), **number}]
+            columns["news"] = {**conversation.news, "decided": "confirmed"}
+            event = {**said.to_dict(), "key_id": key_id}
+        else:
+            columns["news"] = {**conversation.news, "decided": "declined"}
+            event = {"kind": "declined", "asked": dict(conversation.asked), "key_id": key_id}
+        await self._database(self.store.change, conversation, event, columns)
 
     def _news(self, view: View, said: Said) -> dict[str, Any]:
         """What happened since the person was last shown where they stand."""
@@ -389,6 +431,9 @@ class Conversations:
         except Conflict:
             return await self._carried(await self._again(conversation))
 
+
+MOST_CORRECTIONS = 20
+"""Corrections in one conversation: more would be a way to ask the model about anyone."""
 
 LOST = {
     "answer": "answers",
@@ -522,6 +567,13 @@ def correct(record: Mapping[str, Any]) -> Says:
     """ "My data are these"."""
 
     def said(view: View, position: Position) -> Said:
+        before = sum(event["kind"] == "correct" for event in view.conversation.said)
+        if before >= MOST_CORRECTIONS:
+            raise ServiceError(
+                409,
+                f"Data can be corrected {MOST_CORRECTIONS} times here; ask the lender to correct "
+                "them.",
+            )
         planned = position.accepted is not None or view.conversation.stage == "plan"
         return Corrected(dict(record), planned=planned)
 

@@ -105,6 +105,8 @@ class Engine:
         if rest and plan is not None:
             same = rest == now
             found.append(Notice("rest_same" if same else self._rest(session, dict(rest))))
+        if decided := case.news.get("decided"):
+            found.append(Notice(decided))
         if standing.favourable and standing.stage == "plan":
             found.append(Notice("reached"))
         return found

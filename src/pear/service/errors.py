@@ -13,7 +13,7 @@ MEDIA_TYPE = "application/problem+json"
 TITLES = {
     400: "The request cannot be read",
     401: "A key is needed",
-    403: "This form is not from us",
+    403: "Not allowed",
     404: "Not found",
     405: "Not possible here",
     409: "The conversation has moved on",

@@ -10,6 +10,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -20,11 +21,12 @@ from starlette.responses import RedirectResponse, StreamingResponse
 from pear.elicitation.says import check_record
 from pear.elicitation.words import capital
 from pear.service import schemas
-from pear.service.access import KEY_PREFIX, Key
+from pear.service.access import KEY_PREFIX
 from pear.service.api import IdempotencyKey
 from pear.service.errors import ServiceError, responses
+from pear.service.keys import Key
 from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
-from pear.service.service import Service, address_of, service_of
+from pear.service.service import Service, address_of, allowed, service_of
 from pear.service.words import entries, errors_of, from_form, page
 
 api = APIRouter(prefix="/api/v1", tags=["the lender"])
@@ -136,7 +138,7 @@ def link_to(service: Service, request: Request, token: str) -> str:
     return f"{base.rstrip('/')}/c/{token}"
 
 
-@api.post("/conversations", status_code=201, responses=responses(401))
+@api.post("/conversations", status_code=201, responses=responses(401, 403))
 async def create(
     request: Request, body: schemas.NewConversation, key: IdempotencyKey = None
 ) -> schemas.Created:
@@ -146,7 +148,7 @@ async def create(
     if service.settings.demo and "authorization" not in request.headers:
         service.pace(service.per_stranger, address_of(request))
     else:
-        key_id = (await service.lender(request)).id
+        key_id = (await service.lender(request, "create", "make link", body.reference or "")).id
     token, conversation = await service.conversations.create(
         body.record,
         reference=body.reference,
@@ -163,7 +165,7 @@ async def create(
     )
 
 
-@api.get("/conversations", responses=responses(401))
+@api.get("/conversations", responses=responses(401, 403))
 async def conversations(
     request: Request,
     limit: LimitQuery = 100,
@@ -172,7 +174,7 @@ async def conversations(
 ) -> schemas.Page:
     """The conversations, newest first: stage, questions, time, outcome; no one's data."""
     service = service_of(request)
-    await service.lender(request)
+    await service.lender(request, "read", "list")
     rows, total = await service.database.run(
         lambda: service.store.summaries(limit=limit, offset=offset, stage=stage)
     )
@@ -182,37 +184,41 @@ async def conversations(
 
 
 @api.get(
-    "/conversations/{conversation_id}", responses=responses(401), response_model=schemas.Summary
+    "/conversations/{conversation_id}",
+    responses=responses(401, 403),
+    response_model=schemas.Summary,
 )
 async def conversation(
     request: Request, conversation_id: Annotated[str, Path(max_length=64)]
 ) -> Any:
     """How one conversation goes."""
     service = service_of(request)
-    await service.lender(request)
+    await service.lender(request, "read", "read", conversation_id)
     found = await service.database.run(service.store.by_id, conversation_id)
     if found is None:
         raise ServiceError(404, "There is no such conversation.")
     return summary(vars(found))
 
 
-@api.delete("/conversations/{conversation_id}", status_code=204, responses=responses(401))
+@api.delete("/conversations/{conversation_id}", status_code=204, responses=responses(401, 403))
 async def delete(
     request: Request, conversation_id: Annotated[str, Path(max_length=64)]
 ) -> Response:
     """Delete a conversation and everything in it."""
     service = service_of(request)
-    await service.lender(request)
-    if not await service.database.run(service.store.delete, conversation_id):
+    await service.lender(request, "administer", "delete", conversation_id)
+    found = await service.database.run(service.store.by_id, conversation_id)
+    if found is None:
         raise ServiceError(404, "There is no such conversation.")
+    await service.conversations.delete(found)
     return Response(status_code=204)
 
 
-@api.get("/fairness", responses=responses(401))
+@api.get("/fairness", responses=responses(401, 403))
 async def groups(request: Request) -> schemas.Fairness:
     """Whether there is a plan, its effort and the questions asked, by protected group."""
     service = service_of(request)
-    await service.lender(request)
+    await service.lender(request, "read", "fairness")
     found = await run_in_threadpool(fairness, service.store.all_summaries())
     return schemas.Fairness(
         smallest_group=SMALLEST_GROUP, groups=[schemas.Group(**group) for group in found]
@@ -221,7 +227,7 @@ async def groups(request: Request) -> schemas.Fairness:
 
 @api.get(
     "/export",
-    responses={**responses(401), 200: {"content": {"text/csv": {}, "application/json": {}}}},
+    responses={**responses(401, 403), 200: {"content": {"text/csv": {}, "application/json": {}}}},
     response_model=schemas.Page,
 )
 async def export(
@@ -229,36 +235,79 @@ async def export(
 ) -> Any:
     """Every conversation's line, to keep."""
     service = service_of(request)
-    await service.lender(request)
+    await service.lender(request, "read", "export")
     return _every_line(service, format)
 
 
-@api.get("/keys", responses=responses(401))
+@api.get("/corrections", responses=responses(401, 403))
+async def corrections(request: Request) -> list[schemas.Correction]:
+    """Corrections that people asked for and that the lender has yet to confirm."""
+    service = service_of(request)
+    await service.lender(request, "administer", "list corrections")
+    asked = await service.database.run(service.store.asked)
+    return [schemas.Correction(**line) for line in asked]
+
+
+@api.post(
+    "/conversations/{conversation_id}/correction",
+    status_code=204,
+    responses=responses(401, 403, 409),
+)
+async def decide(
+    request: Request,
+    conversation_id: Annotated[str, Path(max_length=64)],
+    body: schemas.Decision,
+) -> Response:
+    """Confirm or decline a correction to what nobody changes by themselves."""
+    service = service_of(request)
+    action = "confirm correction" if body.confirm else "decline correction"
+    key = await service.lender(request, "administer", action, conversation_id)
+    found = await service.database.run(service.store.by_id, conversation_id)
+    if found is None or not found.asked:
+        raise ServiceError(404, "There is no correction to decide on.")
+    await service.conversations.decide(found, confirm=body.confirm, key_id=key.id)
+    return Response(status_code=204)
+
+
+@api.get("/audit", responses=responses(401, 403))
+async def log(
+    request: Request, limit: LimitQuery = 100, offset: OffsetQuery = 0
+) -> list[schemas.LogEntry]:
+    """What was done on the lender's side, newest first."""
+    service = service_of(request)
+    await service.lender(request, "administer", "read log")
+    entries = await service.database.run(partial(service.keys.log, limit=limit, offset=offset))
+    return [schemas.LogEntry(**entry) for entry in entries]
+
+
+@api.get("/keys", responses=responses(401, 403))
 async def list_keys(request: Request) -> list[schemas.KeyEntry]:
     """Every key's entry, revoked ones too."""
     service = service_of(request)
-    await service.lender(request)
-    entries = await service.database.run(service.keys.list)
+    await service.lender(request, "administer", "list keys")
+    entries = await service.database.run(service.keys.all)
     return [schemas.KeyEntry(**vars(entry)) for entry in entries]
 
 
-@api.post("/keys", status_code=201, responses=responses(401))
+@api.post("/keys", status_code=201, responses=responses(401, 403))
 async def add_key(
     request: Request, body: schemas.NewKey, key: IdempotencyKey = None
 ) -> schemas.CreatedKey:
     """Make a key; it is shown this once."""
     service = service_of(request)
-    lender = await service.lender(request)
+    lender = await service.lender(request, "administer", "make key", body.name)
     again = KEY_PREFIX + service.forms.derived("key", lender.id, key) if key else None
-    made, entry = await service.database.run(service.keys.add, body.name, again)
+    made, entry = await service.database.run(
+        partial(service.keys.add, body.name, again, **body.model_dump(exclude={"name"}))
+    )
     return schemas.CreatedKey(key=made, **vars(entry))
 
 
-@api.delete("/keys/{key_id}", status_code=204, responses=responses(401))
+@api.delete("/keys/{key_id}", status_code=204, responses=responses(401, 403))
 async def revoke_key(request: Request, key_id: Annotated[str, Path(max_length=64)]) -> Response:
     """End a key, and everyone signed in with it, at once."""
     service = service_of(request)
-    await service.lender(request)
+    await service.lender(request, "administer", "revoke key", key_id)
     if not await service.database.run(service.keys.revoke, key_id):
         raise ServiceError(404, "There is no such key, or it was revoked before.")
     return Response(status_code=204)
@@ -281,11 +330,16 @@ async def signed_in(request: Request) -> tuple[Service, Key | None, str]:
     return service, key, f"lender:{token}"
 
 
-async def required(request: Request) -> tuple[Service, Key, str]:
-    """The same, for someone who must be signed in."""
+async def required(
+    request: Request, role: str, action: str = "", target: str = ""
+) -> tuple[Service, Key, str]:
+    """The same, for someone who must be signed in with a key of a role; what they do is logged."""
     service, key, subject = await signed_in(request)
     if key is None:
         raise ServiceError(401, "Sign in with a key first.")
+    allowed(key, role)
+    if action:
+        await service.note(request, key, action, target)
     return service, key, subject
 
 
@@ -309,6 +363,7 @@ async def home(request: Request, offset: Annotated[int, Query(ge=0, le=1_000_000
     service, key, subject = await signed_in(request)
     if key is None:
         return _sign_in_page(service, request, wrong=False)
+    allowed(key, "read")
     rows, total = await service.database.run(
         lambda: service.store.summaries(limit=ROWS, offset=offset)
     )
@@ -352,10 +407,12 @@ def _sign_in_page(service: Service, request: Request, *, wrong: bool) -> Respons
 async def sign_in(request: Request) -> Response:
     """Sign in with a key."""
     service = service_of(request)
-    service.pace(service.per_stranger, address_of(request))
     form, _ = await form_of(service, request, cookie_subject(request))
     key = await service.database.run(service.keys.find, form.get("key", "").strip())
+    await service.note(request, key, "sign in" if key else "sign in refused")
     if key is None:
+        # Only who has no key is slowed down: nobody can lock the others out.
+        service.pace(service.per_stranger, address_of(request))
         return _sign_in_page(service, request, wrong=True)
     response = RedirectResponse("/lender", 303)
     set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))
@@ -365,7 +422,7 @@ async def sign_in(request: Request) -> Response:
 @pages.post("/sign-out")
 async def sign_out(request: Request) -> Response:
     """End this sign-in."""
-    service, _key, subject = await required(request)
+    service, _key, subject = await required(request, "read", "sign out")
     await form_of(service, request, subject)
     await service.database.run(service.keys.sign_out, request.cookies.get(SIGN_IN, ""))
     response = RedirectResponse("/lender", 303)
@@ -376,7 +433,7 @@ async def sign_out(request: Request) -> Response:
 @pages.get("/new")
 async def new_page(request: Request) -> Response:
     """The form for a new link."""
-    service, key, subject = await required(request)
+    service, key, subject = await required(request, "create")
     return _new(service, key, subject, {}, [])
 
 
@@ -408,7 +465,7 @@ def _new(
 @pages.post("/new")
 async def make(request: Request) -> Response:
     """Make a link; it is shown on this one page."""
-    service, key, subject = await required(request)
+    service, key, subject = await required(request, "create", "make link")
     form, _ = await form_of(service, request, subject)
     record = from_form(service.problem, form)
     _clean, wrong = check_record(service.problem, record)
@@ -427,16 +484,19 @@ async def make(request: Request) -> Response:
 @pages.post("/delete")
 async def delete_on_page(request: Request) -> Response:
     """Delete a conversation."""
-    service, _key, subject = await required(request)
+    service, key, subject = await required(request, "administer")
     form, _ = await form_of(service, request, subject)
-    await service.database.run(service.store.delete, form.get("id", "")[:64])
+    found = await service.database.run(service.store.by_id, form.get("id", "")[:64])
+    if found is not None:
+        await service.note(request, key, "delete", found.id)
+        await service.conversations.delete(found)
     return RedirectResponse("/lender", 303)
 
 
 @pages.get("/fairness")
 async def fairness_page(request: Request) -> Response:
     """Outcomes by protected group."""
-    service, key, subject = await required(request)
+    service, key, subject = await required(request, "read", "fairness")
     found = await run_in_threadpool(fairness, service.store.all_summaries())
     for group in found:
         group["label"] = _label(service, group["feature"])
@@ -460,5 +520,5 @@ def _label(service: Service, name: str) -> str:
 @pages.get("/download")
 async def download(request: Request, format: str = "csv") -> Response:
     """Every conversation's line, as a file."""
-    service, _key, _subject = await required(request)
+    service, _key, _subject = await required(request, "read", "export")
     return _every_line(service, "json" if format == "json" else "csv")

@@ -21,7 +21,7 @@ from pear.service.api import receipt_of
 from pear.service.conversations import Says, Stale, View
 from pear.service.engine import example_people
 from pear.service.errors import ServiceError
-from pear.service.service import Service, address_of, service_of
+from pear.service.service import Service, address_of, pin_cookie, service_of
 from pear.service.store import Request
 from pear.service.words import (
     day,
@@ -187,7 +187,7 @@ async def begin(request: HttpRequest) -> Response:
 
 async def _look(request: HttpRequest, token: str) -> tuple[Service, View]:
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     conversation = await service.conversations.open(token)
     request.state.facts = {"conversation": conversation.id}
     return service, await service.conversations.look(conversation, address_of(request))
@@ -212,7 +212,7 @@ def _common(service: Service, request: HttpRequest, token: str, shown: str) -> d
 async def start(request: HttpRequest, token: str) -> Response:
     """The decision in plain words, and what will happen."""
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     conversation = await service.conversations.open(token)
     position = await service.conversations.position(conversation)
     [record] = service.problem.space.decode(position.start)
@@ -378,7 +378,7 @@ async def receipt_json(request: HttpRequest, token: str) -> Response:
 async def everything(request: HttpRequest, token: str) -> Response:
     """All that is stored about a person, as a file."""
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     conversation = await service.conversations.open(token)
     headers = {"Content-Disposition": 'attachment; filename="pear-everything.json"'}
     return JSONResponse(await service.conversations.everything(conversation), headers=headers)
@@ -388,7 +388,7 @@ async def everything(request: HttpRequest, token: str) -> Response:
 async def ask_a_person(request: HttpRequest, token: str) -> Response:
     """How to ask for a human."""
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     conversation = await service.conversations.open(token)
     return page(
         "help.html",
@@ -403,7 +403,7 @@ async def ask_a_person(request: HttpRequest, token: str) -> Response:
 async def delete_page(request: HttpRequest, token: str) -> Response:
     """Ask before everything is deleted."""
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     await service.conversations.open(token)
     return page("delete.html", service.texts, **_common(service, request, token, ""), done=False)
 
@@ -413,7 +413,7 @@ async def delete_page(request: HttpRequest, token: str) -> Response:
 
 async def _form(request: HttpRequest, token: str) -> tuple[dict[str, str], str]:
     service = service_of(request)
-    service.link(token)
+    await service.enter(request, token)
     return await form_of(service, request, token)
 
 
@@ -439,6 +439,44 @@ async def _say(
         return _page_of(service, request, token, stale.view, status=409, said="conflict")
     request.state.facts = {"conversation": view.conversation.id}
     return RedirectResponse(f"/c/{token}/now" + (f"?said={said}" if said else ""), 303)
+
+
+def pin_page(
+    request: HttpRequest, token: str, *, chosen: bool, wrong: bool = False, status: int = 401
+) -> Response:
+    """The form to choose a PIN, or to give the one chosen."""
+    service = service_of(request)
+    return page(
+        "pin.html",
+        service.texts,
+        status,
+        demo=service.settings.demo,
+        token=token,
+        csrf=service.forms.token(token, "pin"),
+        chosen=chosen,
+        wrong=wrong,
+    )
+
+
+@router.post("/c/{token}/pin")
+async def give_pin(request: HttpRequest, token: str) -> Response:
+    """Choose a PIN, or give the one chosen."""
+    service = service_of(request)
+    service.pace(service.per_link, token[:64])
+    if not service.settings.pin:
+        raise ServiceError(404, "This service asks for no PIN.")
+    form, _ = await form_of(service, request, token)
+    conversation, pin = await service.conversations.open(token), form.get("pin", "")
+    if conversation.pin_hash is None:
+        try:
+            conversation = await service.choose_pin(token, pin)
+        except ServiceError:
+            return pin_page(request, token, chosen=False, wrong=True, status=422)
+    elif not await service.check_pin(conversation, pin):
+        return pin_page(request, token, chosen=True, wrong=True)
+    response = RedirectResponse(f"/c/{token}", 303)
+    set_cookie(service, response, pin_cookie(conversation), service.pin_proof(conversation))
+    return response
 
 
 @router.post("/c/{token}/answer")

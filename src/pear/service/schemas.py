@@ -71,6 +71,12 @@ class Undo(Act):
     kept: int | None = Field(None, ge=0, le=1000, examples=[0])
 
 
+class Pin(Strict):
+    """A PIN of the person's own."""
+
+    pin: str = Field(min_length=4, max_length=12, pattern="^[0-9]+$", examples=["2846"])
+
+
 class StepsDone(Act):
     """How many of the plan's steps, from the first, are done."""
 
@@ -87,6 +93,38 @@ class NewKey(Strict):
     """A name for a new key."""
 
     name: Annotated[Text, StringConstraints(min_length=1)] = Field(examples=["Back office"])
+    roles: list[Literal["create", "read", "administer"]] = Field(
+        ["create", "read"], min_length=1, max_length=3, examples=[["create"]]
+    )
+    owner: Text = Field("", examples=["A. Person"])
+    days: int | None = Field(None, ge=1, le=3660, description="Until it ends; else it does not.")
+
+
+class Decision(Strict):
+    """What the lender says of a correction."""
+
+    confirm: bool = Field(examples=[True])
+
+
+class Correction(BaseModel):
+    """A correction to what nobody changes by themselves, as a person asked for it."""
+
+    id: str
+    reference: str | None
+    record: dict[str, Value]
+    asked: dict[str, Value]
+
+
+class LogEntry(BaseModel):
+    """One thing done on the lender's side."""
+
+    number: int
+    at: float
+    key_id: str
+    key_name: str
+    address: str
+    action: str
+    target: str
 
 
 class Limit(BaseModel):
@@ -251,7 +289,10 @@ class KeyEntry(BaseModel):
 
     id: str
     name: str
+    roles: list[str]
+    owner: str
     created_at: float
+    expires_at: float | None
     revoked_at: float | None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import time
 from dataclasses import dataclass, field
@@ -14,14 +15,22 @@ from starlette.requests import Request
 from pear.elicitation.words import Catalogue
 from pear.errors import PearError
 from pear.problem import Problem
-from pear.service.access import FormTokens, Key, Keys, RateLimit
+from pear.service.access import (
+    PIN_TRIES,
+    PIN_WAIT_SECONDS,
+    FormTokens,
+    RateLimit,
+    pin_fits,
+    pin_hash,
+)
 from pear.service.conversations import Conversations
 from pear.service.database import Database
 from pear.service.engine import make_engine, stated_problem
 from pear.service.errors import ServiceError, retry_later
+from pear.service.keys import Key, Keys
 from pear.service.operation import Metrics, note
 from pear.service.settings import Settings
-from pear.service.store import Store
+from pear.service.store import Conversation, Store
 from pear.service.words import Presenter, catalogue
 from pear.service.workers import EngineMaker, Searchers
 
@@ -70,8 +79,11 @@ class Service:
                 429, f"Too many requests; try again in {seconds:.0f} seconds.", seconds
             )
 
-    async def lender(self, request: Request) -> Key:
-        """The lender's key of an API request, in ``Authorization: Bearer`` or ``X-API-Key``."""
+    async def lender(self, request: Request, role: str, action: str, target: str = "") -> Key:
+        """The lender's key of an API request, in ``Authorization: Bearer`` or ``X-API-Key``.
+
+        What it is used for is written to the log of the lender's side.
+        """
         header = request.headers.get("authorization", "")
         scheme, _, text = header.partition(" ")
         key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
@@ -79,6 +91,8 @@ class Service:
             found = await self.database.run(self.keys.find, key)
             if found is not None:
                 self.pace(self.per_key, found.id)
+                allowed(found, role)
+                await self.note(request, found, action, target)
                 return found
         self.pace(self.per_stranger, address_of(request))
         raise ServiceError(
@@ -87,9 +101,86 @@ class Service:
             {"WWW-Authenticate": 'Bearer realm="lender"'},
         )
 
-    def link(self, token: str) -> None:
-        """Pace the requests of one link, and those of someone who tries links."""
+    async def note(self, request: Request, key: Key | None, action: str, target: str = "") -> None:
+        """Write down what was done with a key."""
+        address = address_of(request)
+        await self.database.run(self.keys.note, key, address, action, printable(target))
+
+    async def enter(self, request: Request, token: str) -> None:
+        """Pace the requests of one link, and let in only who knows its PIN, where there are PINs.
+
+        The lender makes the link, and so could act for the person; the PIN is the person's own.
+        """
         self.pace(self.per_link, token[:64])
+        if not self.settings.pin:
+            return
+        conversation = await self.conversations.open(token)
+        if conversation.pin_hash is None:
+            raise PinNeeded(chosen=False)
+        proof = request.cookies.get(pin_cookie(conversation), "")
+        if hmac.compare_digest(proof.encode(), self.pin_proof(conversation).encode()):
+            return
+        pin = request.headers.get("x-pin", "")
+        if not pin or not await self.check_pin(conversation, pin):
+            raise PinNeeded(chosen=True)
+
+    def pin_proof(self, conversation: Conversation) -> str:
+        """What a browser holds that has given the PIN of a conversation."""
+        return self.forms.derived("pin", conversation.id, conversation.pin_hash or "")
+
+    async def check_pin(self, conversation: Conversation, pin: str) -> bool:
+        """Whether a PIN is the person's; after some wrong ones nobody gets in for a while."""
+        wait = conversation.pin_until - time.time()
+        if wait > 0:
+            raise retry_later(429, "Too many wrong PINs; wait before you try again.", wait)
+        right = await run_in_threadpool(pin_fits, pin, conversation.pin_hash or "")
+        tries = 0 if right else conversation.pin_tries + 1
+        until = time.time() + PIN_WAIT_SECONDS if tries >= PIN_TRIES else 0.0
+        if tries or conversation.pin_tries:
+            again = 0 if until else tries
+            await self.database.run(self.store.pin_tried, conversation.id, again, until)
+        return right
+
+    async def choose_pin(self, token: str, pin: str) -> Conversation:
+        """Keep the PIN a person chose when they first opened their link."""
+        if not (pin.isascii() and pin.isdigit() and 4 <= len(pin) <= 12):
+            raise ServiceError(422, "A PIN has 4 to 12 digits.", errors=[("pin", "4 to 12 digits")])
+        conversation = await self.conversations.open(token)
+        stored = await run_in_threadpool(pin_hash, pin)
+        if not await self.database.run(self.store.set_pin, conversation.id, stored):
+            raise ServiceError(409, "A PIN was chosen already.")
+        return await self.conversations.open(token)
+
+
+class PinNeeded(ServiceError):
+    """Only the person's own PIN opens this; ``chosen`` once there is one."""
+
+    def __init__(self, *, chosen: bool) -> None:
+        words = "This conversation is opened with the PIN its person chose: send it as 'X-PIN'."
+        if not chosen:
+            words = "Choose a PIN first, with PUT .../pin; the link alone opens nothing."
+        super().__init__(401, words, {"WWW-Authenticate": "PIN"})
+        self.chosen = chosen
+
+
+def pin_cookie(conversation: Conversation) -> str:
+    """The name of the cookie that holds the proof of a conversation's PIN."""
+    return f"pear_pin_{conversation.id[:12]}"
+
+
+def allowed(key: Key, role: str) -> Key:
+    """The key, where it has a role."""
+    if role not in key.roles:
+        raise ServiceError(
+            403,
+            f"This needs a key that may '{role}', and this one may {', '.join(key.roles)}.",
+        )
+    return key
+
+
+def printable(text: str) -> str:
+    """A text from outside, as it may be stored: without signs that databases refuse."""
+    return "".join(sign for sign in text[:200] if sign.isprintable())
 
 
 def service_of(request: Request) -> Service:

@@ -105,6 +105,13 @@ class Settings(BaseSettings):
     accept_clock: bool = Field(
         False, description="Delete what is old although the clock is far ahead of the last time."
     )
+    pin: bool = Field(
+        False,
+        description="Have the person choose a PIN; the link alone opens nothing then.",
+    )
+    confirm_corrections: bool = Field(
+        True, description="Corrections to protected or immutable data wait for the lender."
+    )
     secure_cookies: bool = Field(False, description="Send cookies over HTTPS only.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is written to the log."

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, String, cast, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pear.errors import PearError
@@ -57,6 +57,10 @@ class Conversation:
     standing: Mapping[str, Any] | None = None
     standing_version: int | None = None
     outcome: Mapping[str, Any] | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    pin_hash: str | None = None
+    pin_tries: int = 0
+    pin_until: float = 0.0
 
     @property
     def expired(self) -> bool:
@@ -95,7 +99,8 @@ class Request:
 
 
 COLUMNS = [conversations.c[column.name] for column in fields(Conversation)]
-SUMMARY = [c for c in COLUMNS if c.name not in ("record", "said", "news", "notices", "standing")]
+HIDDEN = ("record", "said", "news", "notices", "standing", "asked", "pin_hash")
+SUMMARY = [c for c in COLUMNS if c.name not in HIDDEN]
 AT_ONCE = 500
 """Rows read at a time where all are read."""
 
@@ -219,6 +224,30 @@ class Store:
                         )
                     )
         return Conversation(**{**vars(conversation), **kept})
+
+    def asked(self, limit: int = 1000) -> list[dict[str, Any]]:
+        """Conversations with corrections that the lender has yet to confirm, oldest first."""
+        names = ("id", "reference", "record", "asked", "updated_at")
+        query = select(*(conversations.c[name] for name in names)).order_by("updated_at")
+        pending = cast(conversations.c.asked, String) != "{}"
+        with self.database.reading() as connection:
+            rows = connection.execute(query.where(pending).limit(limit)).mappings()
+            return [{name: row[name] for name in names[:-1]} for row in rows]
+
+    def set_pin(self, conversation_id: str, stored: str) -> bool:
+        """Keep the PIN a person chose, once; whether none was chosen before."""
+        mine = (conversations.c.id == conversation_id) & conversations.c.pin_hash.is_(None)
+        with self.database.writing() as connection:
+            kept = connection.execute(update(conversations).where(mine).values(pin_hash=stored))
+        return kept.rowcount == 1
+
+    def pin_tried(self, conversation_id: str, tries: int, until: float) -> None:
+        """Keep how often in a row a wrong PIN was tried."""
+        mine = conversations.c.id == conversation_id
+        with self.database.writing() as connection:
+            connection.execute(
+                update(conversations).where(mine).values(pin_tries=tries, pin_until=until)
+            )
 
     def delete(self, conversation_id: str) -> bool:
         """Forget a conversation and everything in it."""

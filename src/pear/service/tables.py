@@ -46,11 +46,16 @@ conversations = Table(
     Column("standing", JSON),
     Column("standing_version", Integer),
     Column("outcome", JSON),
+    Column("asked", JSON, nullable=False),
+    Column("pin_hash", String(200)),
+    Column("pin_tries", Integer, nullable=False),
+    Column("pin_until", Float, nullable=False),
     Index("conversations_by_time", "created_at"),
     Index("conversations_by_expiry", "expires_at"),
 )
 """``record`` is the one the decision was made with; it is never written again. ``said`` is what
-stands of everything said, ``standing`` what the person sees of ``standing_version``."""
+stands of everything said, ``standing`` what the person sees of ``standing_version``, ``asked`` the
+corrections the lender has yet to confirm."""
 
 events = Table(
     "events",
@@ -117,10 +122,25 @@ keys = Table(
     Column("id", String(32), primary_key=True),
     Column("name", String(200), nullable=False),
     Column("key_hash", String(64), nullable=False, unique=True),
-    Column("request_hash", String(64)),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    Column("roles", String(60), nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("expires_at", Float),
 )
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("key_id", String(32), nullable=False),
+    Column("key_name", String(200), nullable=False),
+    Column("address", String(100), nullable=False),
+    Column("action", String(40), nullable=False),
+    Column("target", String(200), nullable=False),
+)
+"""What was done with which key, from which address; triggers keep it from being changed."""
 
 sign_ins = Table(
     "sign_ins",

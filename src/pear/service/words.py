@@ -78,7 +78,7 @@ class Presenter:
                 most=self.most,
             ),
             limits=[self._limit(limit) for limit in (standing.limits if standing else ())],
-            notices=[self.texts(f"notice.{n.code}", number=n.number) for n in view.notices],
+            notices=[self.texts(f"notice.{n.code}", number=n.number) for n in view.told],
             question=None if question is None else self.question(question),
             result=self._result(result, conversation.updated_at, conversation.questions)
             if result and result.plan.success

@@ -168,9 +168,7 @@ def test_settings_that_make_no_sense_are_refused():
     planner = ExactPlanner(problem, black_box, max_rows=20)
     with pytest.raises(InvalidSetting, match="must hold 4 finite numbers"):
         planner.plan(np.array([0.0, np.nan, 0.0, 0.0]), np.ones(4))
-    with pytest.raises(
-        InvalidSetting, match=r"one per person.* 2 people \(got shape \(3, 4\)\)"
-    ):
+    with pytest.raises(InvalidSetting, match=r"one per person.* 2 people \(got shape \(3, 4\)\)"):
         planner.plan_many(np.zeros((2, 4)), np.ones((3, 4)))
     with pytest.raises(InvalidSetting, match=r"'limits' must be one per person \(got 1 for 2\)"):
         planner.plan_many(np.zeros((2, 4)), np.ones(4), [Limits()])
