@@ -4,13 +4,13 @@
 #   make install  install the package with every extra
 #   make test     lint, format check, types, tests with coverage
 #   make bench    the quick form of every benchmark, figures under results/bench/
-#   make docs     check the documentation's links and run its examples
+#   make docs     build the documentation site with strict links; run its examples and notebooks
 #   make clean    remove what the targets above made, except the environment
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := learned,service,plots,experiments,cluster,onnx,dev
+EXTRAS := learned,service,plots,experiments,cluster,onnx,docs,dev
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 
@@ -67,7 +67,9 @@ bench: $(PEERS)
 	  $(BIN)/python $$script --quick --json results/bench/$$name.json; \
 	done
 
+docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(ALL)
+	$(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -q tests/docs tests/install/test_readme.py $(PYTEST_ARGS)
 
 clean:
