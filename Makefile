@@ -70,7 +70,7 @@ bench: $(PEERS)
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(ALL)
 	$(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -q tests/docs tests/install/test_readme.py $(PYTEST_ARGS)
+	$(BIN)/pytest -q tests/docs tests/site tests/install/test_readme.py $(PYTEST_ARGS)
 
 clean:
 	rm -rf build dist results/bench .pytest_cache .mypy_cache .ruff_cache .hypothesis htmlcov .coverage .coverage.*
