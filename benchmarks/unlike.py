@@ -33,7 +33,7 @@ from pear.datasets.published import (
 from pear.elicitation import Session, Settings
 from pear.elicitation.questions import WITHIN
 from pear.planning.exact import ExactPlanner
-from pear.preferences import GaussianMixturePrior, Logistic, ResponseModel, UnknownSharpness
+from pear.preferences import GaussianMixturePrior, Logistic, ResponseModel
 from pear.problem import CostGraph, Problem
 
 Moves = tuple[int, ...]
@@ -45,11 +45,10 @@ CHANGED = 0.3
 """Share of the edges that a person with another graph does not have, or has the other way."""
 
 RESPONSES: dict[str, ResponseModel] = {
+    "default": Settings().response,
     "exact": Logistic(SHARPNESS),
-    "lapses_5": Logistic(SHARPNESS, lapses=0.05),
-    "unknown": UnknownSharpness(0.3, 1.5),
 }
-"""Response models compared: as people of our model answer, with lapses, of unknown care."""
+"""Response models compared: the default, and the very one that people of our model answer by."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +255,8 @@ def headline(rows: pd.DataFrame) -> dict[str, float]:
         last = some[some["questions"] == QUESTIONS]
         figures[f"excess.{kind}.{response}"] = float(last["cost"].sum() / last["least"].sum() - 1)
         figures[f"calibration.error.{kind}.{response}"] = calibration_error(some)
-    if "calibration.error.right.exact" in figures:
-        figures["calibration.error"] = figures["calibration.error.right.exact"]
+    if "calibration.error.right.default" in figures:
+        figures["calibration.error"] = figures["calibration.error.right.default"]
     return figures
 
 

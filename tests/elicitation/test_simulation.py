@@ -112,7 +112,8 @@ def test_somebody_unlike_anyone_before_is_asked_what_tells():
     kinds = np.array([[5.0, 50.0], [8.0, 40.0]])
     prior = GaussianMixturePrior(kinds, np.ones_like(kinds), background_weight=0.02,
                                  background_deviation=[30.0, 30.0])  # fmt: skip
-    session = Session(ExactPlanner(problem, model), np.zeros(2), prior, min_gain=0.0)
+    planner = ExactPlanner(problem, model)
+    session = Session(planner, np.zeros(2), prior, response=Noiseless(), min_gain=0.0)
     person = SimulatedPerson(np.array([60.0, 2.0]), Noiseless())
     *_, last = converse(session, person, 3, np.random.default_rng(0))
     assert [step.feature for step in last.steps] == ["savings"]

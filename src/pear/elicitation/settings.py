@@ -25,6 +25,8 @@ class Settings:
     of one more question is below ``min_gain`` in cost units. ``draws`` posterior samples are
     planned for per question, with at most ``first_rows`` rows asked of the model for the first
     question and ``pool_rows`` new ones for each later one.
+    ``response`` is how answers are judged: by default as those of people of whom we do not know how
+    careful they are, so that an answer by habit or by mistake costs little.
     ``posterior`` is ``particles`` (default) or ``slices`` (the paper's sampler). ``advance``
     asks the next question from the state after the first step of the chosen plan, as the
     paper does. ``pool`` is ``samples`` (the optimum of each posterior sample) or ``mean``
@@ -39,7 +41,7 @@ class Settings:
     draws: int = 32
     first_rows: int = 200_000
     pool_rows: int = 20_000
-    response: ResponseModel = field(default_factory=lambda: Logistic(0.9))
+    response: ResponseModel = field(default_factory=lambda: UnknownSharpness(0.3, 1.5))
     posterior: Literal["particles", "slices"] = "particles"
     n_particles: int = 2000
     advance: bool = False

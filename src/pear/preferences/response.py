@@ -50,40 +50,24 @@ class Logistic:
     Of two plans whose costs differ by ``1 / sharpness``, the cheaper one is chosen e times as
     often as the other.
 
-    ``lapses`` is the share of answers that say nothing: by habit, by mistake, or because a plan
-    costs this person something that our costs do not know. However clear an answer is, it then
-    makes nobody quite impossible.
-
     >>> model = Logistic(sharpness=1.0)
     >>> np.exp(model.log_probabilities(np.array([[10.0, 10.0]])))
     array([[0.5, 0.5]])
     """
 
     sharpness: float = 0.9
-    lapses: float = 0.0
 
     def __post_init__(self) -> None:
         _require_sharpness(self.sharpness)
-        if not (is_finite(self.lapses) and 0 <= self.lapses < 1):
-            raise InvalidSetting(
-                f"'lapses' must be a share of at least 0 and below 1 (got {self.lapses!r})"
-            )
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
-        return self._lapsing(_log_softmax(costs, self.sharpness), costs.shape[-1])
+        return _log_softmax(costs, self.sharpness)
 
     def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
-        return self._lapsing(_log_first(chosen, others, self.sharpness), len(others) + 1)
-
-    def _lapsing(self, log_chances: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-        if not self.lapses:
-            return log_chances
-        by_chance = np.log(self.lapses / k)
-        return np.asarray(np.logaddexp(np.log1p(-self.lapses) + log_chances, by_chance))
+        return _log_first(chosen, others, self.sharpness)
 
     def to_dict(self) -> dict[str, Any]:
-        stored = {"model": "logistic", "sharpness": self.sharpness}
-        return {**stored, "lapses": self.lapses} if self.lapses else stored
+        return {"model": "logistic", "sharpness": self.sharpness}
 
 
 @dataclass(frozen=True)
