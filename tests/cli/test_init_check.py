@@ -55,6 +55,8 @@ def test_init_then_check_tells_who_has_a_plan(folder):
     assert "of 400 people are refused" in checked
     assert "Of 5 refused people sampled," in checked
     assert "have a plan." in checked
+    assert "Scores beside 'approved' of 400 people: AUC 0." in checked
+    assert "WARNING" not in checked
     assert f"Nobody has reviewed {len(problem.actions.actions)} of" in checked
     assert "increase_monthly_income" in checked
     reviewed = (folder / "first.toml").read_text().replace("reviewed = false", "reviewed = true")
@@ -127,7 +129,7 @@ def test_check_refuses_a_broken_problem_by_its_key(folder):
 def test_check_says_when_nobody_can_be_helped(folder, monkeypatch):
     from pear.decision import BlackBox
 
-    def never(place, problem):
+    def never(place, problem, **settings):
         return BlackBox(lambda states: 0.1 + 0 * states[:, 0], problem.space, problem.goal)
 
     monkeypatch.setattr("pear.decision.adapters.load_model", never)
@@ -138,3 +140,22 @@ def test_check_says_when_nobody_can_be_helped(folder, monkeypatch):
     assert "400 of 400 people are refused (100.0%)" in output
     assert "Of 2 refused people sampled, 0 have a plan." in output
     assert "2 are not decided within 300 rows asked of the model." in output
+
+
+def test_check_is_loud_where_scores_and_decisions_do_not_agree(folder):
+    table = loan_book_table(400, 0)
+    text = (folder / "loans.toml").read_text()
+    (folder / "named.toml").write_text(text.replace("[goal]", '[goal]\ntarget = "approved"'))
+    told = ("check", folder / "named.toml", "-m", folder / "model.skops", "--sample", 1, "-d")
+    table["approved"] = ~table["approved"]
+    table.to_csv(folder / "reversed.csv", index=False)
+    assert "WARNING: the favourable class looks reversed" in run(*told, folder / "reversed.csv")
+    table["approved"] = table["approved"].sample(frac=1, random_state=0).to_numpy()
+    table.to_csv(folder / "shuffled.csv", index=False)
+    assert "WARNING: the model looks like noise beside 'ap" in run(*told, folder / "shuffled.csv")
+    table["approved"] = "maybe"
+    table.to_csv(folder / "other.csv", index=False)
+    output = run(*told, folder / "other.csv")
+    assert "WARNING: 'approved' never has a favourable class" in output or "too few" in output
+    table.drop(columns="approved").to_csv(folder / "without.csv", index=False)
+    assert "Scores were not compared with the decisions" in run(*told, folder / "without.csv")

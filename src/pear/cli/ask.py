@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.portfolio.kept import Person
@@ -22,6 +22,7 @@ def command(
     ],
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     row: Annotated[int | None, typer.Option(help="Who of a table, counted from 0.")] = None,
     id: Annotated[
         str | None, typer.Option(help="Who of a table, by id; or the name of a JSON record.")
@@ -57,7 +58,7 @@ def command(
     from pear.writing import write_text
 
     console = make_console()
-    problem, place = read_problem_and_model(problem_file, model, agree=agree)
+    problem, place = read_problem_and_model(problem_file, model, agree=agree, trusted=trust or ())
     person = _person(person_file, problem, row, id, id_column)
     planner = ExactPlanner(problem, place.load(problem))
     prior = read_prior(problem, problem_file, None)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 
 def command(
@@ -19,6 +19,7 @@ def command(
     json: Annotated[Path | None, typer.Option(help="Report as JSON.")] = None,
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     people: Annotated[
         Path | None, typer.Option(help="The table planned for, if --by names other columns of it.")
     ] = None,
@@ -65,7 +66,7 @@ def command(
         stated,
         read_plans(plans, stated),
         settings=AuditSettings(tuple(by or ()), edges, level, smallest, flips),
-        model=ModelPlace(place, {"agree": agree}) if place else None,
+        model=ModelPlace(place, {"agree": agree, "trusted": trust or ()}) if place else None,
         people=people,
         conversations=read_conversations(conversations, stated) if conversations else (),
         prior=read_prior(stated, problem, prior),

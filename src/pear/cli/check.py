@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pear.cli.files import Trust
+
 if TYPE_CHECKING:
     from pear.decision import BlackBox
     from pear.problem import Problem
     from pear.problem.features import States
+    from pear.problem.people import People
 
 ROWS_PER_PERSON = 20_000
 """Rows of the model asked at most for each person of the sample."""
@@ -23,11 +27,17 @@ def command(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Model file or address, else the problem's.")
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column with the decisions taken, else the goal's."),
+    ] = None,
+    trust: Trust = None,
     sample: Annotated[int, typer.Option(help="Refused people to look for plans for.")] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
-    from pear.errors import InvalidSetting
+    from pear.decision.adapters import load_model
+    from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
     from pear.problem.review import describe_actions, odd_actions, unreviewed
 
@@ -40,13 +50,20 @@ def command(
         f"{len(problem.costs.edges)} edges, plans of at most {problem.max_length} steps."
     )
     typer.echo(f"Fingerprint {problem.fingerprint}.")
-    states = None if data is None else _people(problem, data)
+    people = None if data is None else _people(problem, data)
+    states = None if people is None else people.states
     typer.echo("\nActions")
     for line in describe_actions(problem, states):
         typer.echo(f"  {line}")
-    warnings = odd_actions(problem, states)
-    typer.echo("\nWarnings" if warnings else "\nNo warnings.")
-    for warning in warnings:
+    place = model or model_location(problem, problem_file)
+    black_box = None
+    if place is not None and states is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # They stand below.
+            black_box = load_model(place, problem, trusted=trust or ())
+    found = odd_actions(problem, states) + list(black_box.doubts if black_box else ())
+    typer.echo("\nWarnings" if found else "\nNo warnings.")
+    for warning in found:
         typer.echo(f"  {warning}")
     waiting = unreviewed(problem)
     if waiting:
@@ -55,30 +72,51 @@ def command(
             f"{', '.join(waiting)}.\nSet 'reviewed = true' on those that someone who knows these "
             "people agrees to, and remove the others."
         )
-    place = model or model_location(problem, problem_file)
-    if states is None:
+    if people is None or data is None:
         typer.echo("\nWith --data, the people of a table are checked too.")
-    elif place is None:
+    elif black_box is None:
         typer.echo("\nWith --model, who is refused is counted too.")
     else:
-        _decisions(problem, states, place, sample, seed)
+        _decisions(problem, people.states, black_box, sample, seed)
+        _beside_labels(black_box, people, data, target or problem.goal.target)
 
 
-def _people(problem: Problem, data: Path) -> States:
+def _people(problem: Problem, data: Path) -> People:
     from pear.problem.people import read_people
 
     people = read_people(data, problem.space)
     if people.bad:
         typer.echo(people.bad_words())
-    return people.states
+    return people
 
 
-def _decisions(problem: Problem, states: States, place: str, sample: int, seed: int) -> None:
+def _beside_labels(black_box: BlackBox, people: People, data: Path, target: str) -> None:
+    """Whether the model's scores agree with the decisions in the table, loudly where not."""
+    from pear.decision.labels import compare_with_labels
+    from pear.problem.people import labels_of
+
+    labels = labels_of(data, target, people.rows) if target else None
+    if labels is None:
+        lacks = f"the table has no column '{target}'" if target else "nothing names their column"
+        typer.echo(
+            f"\nScores were not compared with the decisions taken: {lacks}; name it with --target, "
+            "or as 'target' of the goal."
+        )
+        return
+    compared = compare_with_labels(black_box, people.states, labels, target)
+    if isinstance(compared, str):
+        typer.echo(f"\nWARNING: {compared}.")
+        return
+    typer.echo(f"\n{compared.words()}")
+    for doubt in compared.doubts():
+        typer.echo(f"WARNING: {doubt}.")
+
+
+def _decisions(
+    problem: Problem, states: States, black_box: BlackBox, sample: int, seed: int
+) -> None:
     import numpy as np
 
-    from pear.decision.adapters import load_model
-
-    black_box = load_model(place, problem)
     refused = np.flatnonzero(~black_box.favourable(states))
     share = len(refused) / len(states)
     typer.echo(f"\n{len(refused):,} of {len(states):,} people are refused ({share:.1%}).")
@@ -90,9 +128,11 @@ def _decisions(problem: Problem, states: States, place: str, sample: int, seed: 
 
 def _plans(problem: Problem, black_box: BlackBox, states: States) -> None:
     from pear.planning.exact import ExactPlanner
+    from pear.planning.planner import confirm
 
     planner = ExactPlanner(problem, black_box, max_rows=ROWS_PER_PERSON)
     plans = planner.plan_many(states, problem.weight_ranges.mean(axis=1))
+    confirm(problem, black_box, plans)
     found = sum(plan.success for plan in plans)
     verdicts = Counter(plan.certificate.verdict for plan in plans if not plan.success)
     typer.echo(f"Of {len(plans)} refused people sampled, {found} have a plan.")

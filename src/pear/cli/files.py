@@ -22,6 +22,13 @@ Models = Annotated[
 Agree = Annotated[
     float, typer.Option(help="Share of several models that must say yes; 1 asks all of them to.")
 ]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        help="Type inside a .skops file that you trust; its refusal names them. Repeatable.",
+    ),
+]
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pear.cli.files import Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox
@@ -24,6 +27,7 @@ def command(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Model file (.onnx, .skops) or address.")
     ] = None,
+    trust: Trust = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path(
         "problem.toml"
     ),
@@ -53,7 +57,7 @@ def command(
         model=_reference(model, output),
     )
     draft = drafted()
-    black_box = None if model is None else _loaded(model, draft.problem)
+    black_box = None if model is None else _loaded(model, draft.problem, trust or ())
     if black_box is not None:
         draft = drafted(score=black_box.score)
     write_text(draft.text(), output)
@@ -88,12 +92,12 @@ def _reference(model: str | None, output: Path) -> str:
     return Path(os.path.relpath(model, output.parent)).as_posix()
 
 
-def _loaded(model: str, problem: Problem) -> BlackBox | None:
+def _loaded(model: str, problem: Problem, trusted: Sequence[str]) -> BlackBox | None:
     from pear.decision.adapters import load_model
     from pear.errors import PearError
 
     try:
-        return load_model(model, problem)
+        return load_model(model, problem, trusted=trusted)
     except PearError as error:
         typer.echo(f"warning: the model does not answer this problem yet: {error}", err=True)
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.cli.progress import Bar
@@ -22,6 +22,7 @@ def command(
     ],
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     weights: Annotated[
         Path | None,
         typer.Option(help="Table of weights, one row per person in the same order."),
@@ -67,7 +68,7 @@ def command(
         raise InvalidSetting(
             "'--weights' says it all; leave out '--prior' and '--conversations', or leave it out"
         )
-    stated, place = read_problem_and_model(problem, model, agree=agree)
+    stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     given: Any = weights
     if weights is None:
         believed = read_prior(stated, problem, prior)

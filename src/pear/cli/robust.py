@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,7 @@ def command(
     problem: Annotated[Path, typer.Argument(help="The problem file.")],
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     plans: Annotated[
         Path | None, typer.Option(help="A plan as JSON, or what 'pear plan' wrote.")
     ] = None,
@@ -59,7 +60,7 @@ def command(
     from pear.planning.robust import Robustness
     from pear.portfolio.run import read_problem_and_model
 
-    stated, place = read_problem_and_model(problem, model, agree=agree)
+    stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     rng = np.random.default_rng(seed)
     if bool(version) == (data is not None):
         raise InvalidSetting(
@@ -68,7 +69,7 @@ def command(
         )
     today = place.load(stated)
     if version:
-        models = load_models(version, stated)
+        models = load_models(version, stated, trusted=trust or ())
     else:
         assert data is not None
         models = _retrained(today, stated, data, label, retrain, time, rng)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 RATES = {"adult": 0.001, "givemecredit": 0.003}
 """The paper's learning rates; 0.001 for any other problem."""
@@ -21,6 +21,7 @@ def command(
     planner: Annotated[str, typer.Option(help="wfare, fare or rl.")] = "wfare",
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     prior: Annotated[Path | None, typer.Option(help="Prior (JSON); else the problem's.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Policy file; else PLANNER.safetensors.")
@@ -60,7 +61,7 @@ def command(
     require("torch").set_num_threads(1)
     from pear.planning.learned.training import Trainer, TrainingSettings
 
-    stated, place = read_problem_and_model(problem, model, agree=agree)
+    stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     believed = read_prior(stated, problem, prior)
     everybody = read_people(data, stated.space)
     states = everybody.states

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models
+from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox
@@ -26,6 +26,7 @@ def command(
     problem: Annotated[Path, typer.Option(help="The problem.toml it was made for.")],
     model: Models = None,
     agree: Agree = 1.0,
+    trust: Trust = None,
     row: Annotated[int | None, typer.Option(help="Whose plan of a table, counted from 0.")] = None,
     id: Annotated[str | None, typer.Option(help="Whose plan of a table, by their id.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every plan of a table.")] = False,
@@ -47,7 +48,7 @@ def command(
     from pear.portfolio.stored import plan_of, plans_of
     from pear.problem.tables import open_table
 
-    stated, place = read_problem_and_model(problem, model, agree=agree)
+    stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     if is_table(plan_file):
         if [row is not None, id is not None, all_].count(True) != 1:
             raise InvalidSetting(

@@ -53,7 +53,7 @@ from pear.elicitation.says import (
 from pear.elicitation.settings import Settings, changed
 from pear.elicitation.shown import Loosening, Question, Result, Standing, differences
 from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
-from pear.planning.planner import Memory, Planner
+from pear.planning.planner import Memory, Planner, confirm
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
 from pear.preferences.posterior import surprise
@@ -334,6 +334,7 @@ class Session:
         if not plan.steps:
             return found
         weights = self.posterior.mean()
+        confirm(problem, self.planner.black_box, [plan])
         told = explain(problem, self.planner.black_box, plan, weights, self.limits)
         draws = self._view(at_start=True).draws
         shorter = shorter_plans(self.planner, self.start, draws, self.limits, plan)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision import BlackBox
-from pear.errors import InvalidSetting
+from pear.errors import InvalidSetting, ModelOutput
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 
 Floats = NDArray[np.float64]
@@ -130,6 +130,26 @@ def proposals(
         for state, own, rng in zip(states, weights, rngs, strict=True)
     ]
     return [Proposals(tuple(plan.moves for plan in c.plans), c.rows) for c in each]
+
+
+def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> None:
+    """Refuse to hand out a plan whose last record the model does not accept by itself.
+
+    The record is put together from the plan's own start and steps, and the model is asked about
+    it alone, in the plainest way there is: what a lender would do with it.
+    """
+    for plan in plans:
+        if not plan.success:
+            continue
+        record = dict(plan.start) | {step.feature: step.after for step in plan.steps}
+        score, required = black_box.plainly(record), problem.goal.bar(plan.limits)
+        if not score > required:
+            raise ModelOutput(
+                f"model '{black_box.name}' gave the end of a plan {plan.score:.6g} among others "
+                f"and gives it {score:.6g} alone, where more than {required:g} is needed "
+                f"({record}); such a plan is not handed out: look at what the model does with a "
+                "single record"
+            )
 
 
 @dataclass

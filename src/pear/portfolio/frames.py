@@ -12,7 +12,7 @@ from pear.arrays import Floats
 from pear.decision import load_model
 from pear.errors import InvalidSetting
 from pear.planning.exact import ExactPlanner
-from pear.planning.planner import one_per_person
+from pear.planning.planner import confirm, one_per_person
 from pear.portfolio.beliefs import SAMPLES, prior_draws
 from pear.preferences import default_prior
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
@@ -106,7 +106,9 @@ def recourse(
     plans: list[Plan] = []
     for first in range(0, len(states), TOGETHER):
         group = slice(first, first + TOGETHER)
-        plans += planner.plan_many(states[group], own[group], everyones[group])
+        found = planner.plan_many(states[group], own[group], everyones[group])
+        confirm(problem, black_box, found)
+        plans += found
         if progress is not None:
             progress(len(plans), len(states))
     return plans_frame(plans, problem, index)

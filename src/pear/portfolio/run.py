@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +21,11 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.errors import InvalidData, InvalidSetting, ModelOutput
+from pear.decision.labels import compare_with_labels
+from pear.errors import InvalidData, InvalidSetting, ModelOutput, ModelWarning
 from pear.parallel import run_tasks
 from pear.planning.exact import ExactPlanner
+from pear.planning.planner import confirm
 from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import Everyone, Given, Weights, weights_table, with_people
 from pear.portfolio.ledger import (
@@ -37,8 +40,16 @@ from pear.portfolio.ledger import (
 )
 from pear.problem import Plan, Problem
 from pear.problem.files import load_problem, model_location
-from pear.problem.people import People, id_column, ids_of, people_of, refuse_same_ids
-from pear.problem.tables import Chunk, open_table, require_columns
+from pear.problem.people import (
+    NO_FEATURES,
+    ROWS_AT_A_TIME,
+    People,
+    id_column,
+    ids_of,
+    people_of,
+    refuse_same_ids,
+)
+from pear.problem.tables import Chunk, Source, open_table, require_columns, typed
 
 FIRST = 4
 """People of the first group: somebody is done, and seen to be, in the first second."""
@@ -121,6 +132,7 @@ class Summary:
     in ``bad_file``, if any; some of them are ``joined_lines`` lines read as one row.
     ``resumed`` rows had been done by an earlier, unfinished run. Of ``conversations`` that were
     given, ``nameless`` do not say whose they are; what ``said`` people said in them was used.
+    ``beside_labels`` compares scores with the decisions in the table; ``doubts`` are of the model.
     """
 
     rows: int
@@ -137,6 +149,8 @@ class Summary:
     joined_lines: int = 0
     conversations: int = 0
     nameless: int = 0
+    beside_labels: str = ""
+    doubts: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -157,6 +171,8 @@ class Summary:
         )
         if self.conversations:
             text += self._talks()
+        if self.beside_labels:
+            text += f" {self.beside_labels}"
         if self.resumed:
             text += f" {self.resumed:,} rows were done before."
         if self.bad_file is not None:
@@ -166,7 +182,7 @@ class Summary:
                 f" Beware: {self.joined_lines:,} lines are in bad rows of several lines, joined by "
                 "a quote left open; close the quotes and plan again, or these people are lost."
             )
-        return text
+        return text + "".join(f" Beware: {doubt}." for doubt in self.doubts)
 
     def _proved(self) -> str:
         counts = self.verdicts
@@ -271,7 +287,9 @@ def plan_portfolio(
             f"'{source.path}' has no column 'id' that would say which conversation is whose; "
             "name the column with --id"
         )
-    black_box = load_black_box(model, problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        black_box = load_black_box(model, problem)
     _check_settings(problem, black_box, given, search, workers)
     ledger = Ledger(
         beside(target, ".parts"),
@@ -324,12 +342,33 @@ def plan_portfolio(
     finally:
         ledger.close()
     counts = {key: ledger.total(key) for key in COUNTS}
+    compared, doubts = _beside_labels(black_box, source)
     summary = Summary(
-        **counts, resumed=resumed, output=target, bad_file=bad_file if counts["bad"] else None
+        **counts,
+        resumed=resumed,
+        output=target,
+        bad_file=bad_file if counts["bad"] else None,
+        beside_labels=compared,
+        doubts=(*black_box.doubts, *doubts),
     )
     if isinstance(given, Everyone):
         return replace(summary, conversations=given.conversations, nameless=given.nameless)
     return summary
+
+
+def _beside_labels(black_box: BlackBox, source: Source) -> tuple[str, list[str]]:
+    """Scores beside the decisions in the table, if it has them, and what is wrong with them."""
+    target = black_box.goal.target
+    if not target or target not in source.columns:
+        return "", []
+    chunk = next(source.chunks(ROWS_AT_A_TIME))
+    people = people_of(chunk, black_box.space, None)
+    column = typed(chunk.frame[[target]], NO_FEATURES)[target]
+    labels = column[column.index.isin(people.rows)].tolist()
+    compared = compare_with_labels(black_box, people.states, labels, target)
+    if isinstance(compared, str):
+        return "", [compared]
+    return compared.words(), compared.doubts()
 
 
 @contextmanager
@@ -394,7 +433,9 @@ _workplace: _Workplace | None = None
 def prepare(problem: Problem, model: Model, search: Search, id_name: str | None) -> None:
     """Run once in every worker: load the model, build the planner."""
     global _workplace
-    planner = search.planner(problem, load_black_box(model, problem))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # They are told once, in the summary.
+        planner = search.planner(problem, load_black_box(model, problem))
     _workplace = _Workplace(planner, id_name, search.together)
 
 
@@ -442,6 +483,7 @@ def _plan(
     try:
         limits = [given.limits[i] for i in these]
         plans = planner.plan_many(people.states[these], given.weights[these], limits)
+        confirm(planner.problem, planner.black_box, plans)
         explained = explain_plans(planner.problem, planner.black_box, plans)
         return {i: one.plan for i, one in zip(these.tolist(), explained, strict=True)}, []
     except ModelOutput as error:

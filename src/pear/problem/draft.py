@@ -93,7 +93,7 @@ def draft_problem(
         raise InvalidData(
             f"the table has no column '{target}'; its columns are {', '.join(table.columns)}"
         )
-    goal = Goal(_favourable(table[target], target, favourable))
+    goal = Goal(_favourable(table[target], target, favourable), target=target)
     good = (
         table[target]
         .map(lambda value: class_key(plain(value)))

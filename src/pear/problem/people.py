@@ -18,6 +18,9 @@ from pear.problem.tables import Chunk, Source, open_table, require_columns, type
 
 ROWS_AT_A_TIME = 16_384
 
+NO_FEATURES = FeatureSpace((Feature("no column of a table"),))
+"""Read with these, every column is what its cells say."""
+
 
 class BadRow(NamedTuple):
     """A row that is nobody we understand: its number in the table, its id and the reason."""
@@ -67,6 +70,17 @@ def read_people(
         first = people.bad[0]
         raise InvalidData(f"no row of '{path}' fits the problem; row {first.row}: {first.reason}")
     return people
+
+
+def labels_of(
+    path: str | os.PathLike[str], target: str, rows: NDArray[np.int64]
+) -> list[Any] | None:
+    """What a column says of the people in these rows; None where the table has no such column."""
+    source = open_table(path)
+    if target not in source.columns:
+        return None
+    column = typed(source.whole().frame[[target]], NO_FEATURES)[target]
+    return column[column.index.isin(rows)].tolist()
 
 
 def people_of(chunk: Chunk, space: FeatureSpace, id_name: str | None) -> People:

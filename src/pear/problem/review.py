@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pear.problem import names
 from pear.problem.actions import Action, Requirement
+from pear.problem.checks import plain
 from pear.problem.feature import Feature
 from pear.problem.feature_space import States
 from pear.problem.problem import Problem
@@ -127,7 +128,16 @@ def unreviewed(problem: Problem) -> list[str]:
 
 
 def _doubtful_goal(problem: Problem) -> Iterator[str]:
-    for value in problem.goal.favourable:
+    goal = problem.goal
+    feared = goal.target and not names.NEGATION.found_in(goal.target)
+    if feared and names.outcome(goal.target) < 0:
+        yes = [value for value in goal.favourable if str(plain(value)).lower() in names.YES]
+        for value in yes:
+            yield (
+                f"the favourable class is '{value}' of '{goal.target}', which sounds like the "
+                "decision people fear; look at 'favourable' of the goal again"
+            )
+    for value in goal.favourable:
         if names.outcome(str(value)) < 0:
             yield (
                 f"the favourable class is '{value}', which sounds like the decision people fear; "
