@@ -6,6 +6,7 @@ import contextlib
 import io
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -60,6 +61,17 @@ def dice_answers(
 
     ``people`` ``(m, d)`` are the training people it may look at.
     """
+    answers = []
+    found = dice_tables(problem, black_box, people, states, method, seed)
+    for state, weight, (table, seconds) in zip(states, weights, found, strict=True):
+        answers.append(judge(problem, black_box, state, weight, table, seconds))
+    return answers
+
+
+def dice_tables(
+    problem: Problem, black_box: BlackBox, people: Any, states: Any, method: str, seed: int
+) -> Iterator[tuple[Any, float]]:
+    """What DiCE gives for each of n people as a table (None: nothing), and the seconds it took."""
     import dice_ml
 
     space = problem.space
@@ -70,8 +82,7 @@ def dice_answers(
     model = dice_ml.Model(model=Classifier(problem, black_box), backend="sklearn")
     explainer = dice_ml.Dice(data, model, method=method)
     varied = [space.names[column] for column in problem.actions.actionable]
-    answers = []
-    for state, weight in zip(states, weights, strict=True):
+    for state in states:
         query = space.frame(state[None])
         extra = {"random_seed": seed} if method == "random" else {"verbose": False}
         began = time.perf_counter()
@@ -84,9 +95,18 @@ def dice_answers(
                 found = result.cf_examples_list[0].final_cfs_df
             except Exception:
                 found = None
-        seconds = time.perf_counter() - began
-        answers.append(judge(problem, black_box, state, weight, found, seconds))
-    return answers
+        yield found, time.perf_counter() - began
+
+
+def dice_targets(
+    problem: Problem, black_box: BlackBox, people: Any, states: Any, method: str, seed: int
+) -> Iterator[Any]:
+    """The state that DiCE would have each of n people reach, ``(d,)``; None where it has none."""
+    for found, _ in dice_tables(problem, black_box, people, states, method, seed):
+        try:
+            yield problem.space.encode(found[list(problem.space.names)].iloc[:1])[0]
+        except (TypeError, ValueError, IndexError):
+            yield None
 
 
 def judge(
