@@ -78,9 +78,9 @@ def marriages() -> Table:
 
 # fmt: off
 LOAN_COLUMNS = [
-    "loanamt", "appinc", "atotinc", "hexp", "price", "liq", "rep", "gdlin", "hrat", "obrat", "fixadj",
-    "term", "apr", "cons", "chist", "cosign", "gift", "pubrec", "multi", "self", "yjob", "dep",
-    "unver", "married", "male", "black", "old", "min30",
+    "loanamt", "appinc", "atotinc", "hexp", "price", "liq", "rep", "gdlin", "hrat", "obrat",
+    "fixadj", "term", "apr", "cons", "chist", "cosign", "gift", "pubrec", "multi", "self", "yjob",
+    "dep", "unver", "married", "male", "black", "old", "min30",
 ]
 # fmt: on
 
@@ -203,12 +203,13 @@ def onnx_file(table: Table) -> Owned:
     fitted.fit(table.frame, table.good)
     path = Path(tempfile.mkdtemp()) / f"{table.name}.onnx"
     export_onnx(fitted, draft(table), path)
+    written = {column.replace(" ", "_"): column for column in table.frame.columns}
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
     def raw(record: Record) -> float:
         feed = {}
         for entry in session.get_inputs():
-            value = record[entry.name]
+            value = record[written[entry.name]]
             if entry.type == "tensor(string)":
                 feed[entry.name] = np.array([["" if value is None else value]], object)
             else:

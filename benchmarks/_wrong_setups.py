@@ -47,8 +47,8 @@ def people(n: int = 1_500) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
-            "income": rng.gamma(5.0, 500.0, n).round(),
-            "payments": rng.gamma(2.0, 150.0, n).round(),
+            "income": rng.gamma(5.0, 500.0, n).round().clip(0, 8_000),
+            "payments": rng.gamma(2.0, 150.0, n).round().clip(0, 1_500),
             "years": rng.integers(0, 30, n),
             "job": rng.choice(JOBS, n, p=(0.3, 0.4, 0.3)),
             "owner": rng.choice(["no", "yes"], n),
@@ -125,7 +125,8 @@ def front() -> Any:
 
 
 def fitted(final: Any = None, y: Any = Y, x: pd.DataFrame = X) -> Any:
-    return make_pipeline(front(), final or LogisticRegression(max_iter=500)).fit(x, y)
+    final = LogisticRegression(max_iter=500) if final is None else final
+    return make_pipeline(front(), final).fit(x, y)
 
 
 def scores(model: Any, label: Any = "yes") -> Callable[[Any], Any]:

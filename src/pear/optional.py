@@ -24,6 +24,7 @@ EXTRA_OF_MODULE = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "skl2onnx": "onnx",
+    "onnxmltools": "onnx",
 }
 
 

@@ -153,6 +153,10 @@ class BlackBox:
         """Scores of probes, which are not counted as rows asked, shape ``(n,)``."""
         return self._checked(states, 0)
 
+    def probe_with(self, states: States, function: ScoreFunction) -> NDArray[np.float64]:
+        """Scores of probes by another function of the same classes, shape ``(n,)``."""
+        return self._checked(states, 0, function)
+
     def plainly(self, record: Mapping[str, Any]) -> float:
         """The score of one record, asked alone and in the plainest way there is.
 

@@ -5,7 +5,8 @@ What costs see (the ``scale`` of a feature) plays no part here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,6 +66,11 @@ class Inputs:
         )
 
     @property
+    def number_names(self) -> frozenset[str]:
+        """The names of the columns that are no zeros and ones of categories."""
+        return frozenset(c.column for c in self.columns if c.encoding != "one_hot")
+
+    @property
     def width(self) -> int:
         """How many numbers the model takes."""
         return len(self.names)
@@ -101,6 +107,10 @@ class Inputs:
         for column in self.columns:
             numbers += column.number(self.space[column.source], record[column.source])
         return numbers
+
+
+MatrixScores = tuple[Inputs, Callable[[Matrix], Matrix]]
+"""Declared columns, and a model's own answers for rows of them."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,7 @@ class _Layout:
                 row[code] = own.get(category, width)
             if column.missing is not None:
                 row[-1] = own.get(str(column.missing), width)
-        fills = [np.nan if c.missing is None else space[c.source].code(c.missing) for c in numbers]
+        fills = [np.nan if c.missing is None else float(c.missing) for c in numbers]
         return cls(
             numbers=np.array([space.index(c.source) for c in numbers], np.intp),
             number_places=np.array(number_places, np.intp),
@@ -225,8 +235,9 @@ def sources_of(
 ) -> tuple[dict[str, ModelInput], list[str], list[str]]:
     """What each named column of a model is made of: one input of one column each.
 
-    It is what is declared for it, else the feature of its name, else one category of a feature in
-    the spelling of :func:`pandas.get_dummies`. Also returned are the names of which nothing is
+    It is what is declared for it, else the feature of its name (skl2onnx and LightGBM write other
+    signs as underscores), else one category of a feature in the spelling of
+    :func:`pandas.get_dummies`. Also returned are the names of which nothing is
     known, and the declared ones that the model does not have.
     """
     stated: dict[str, ModelInput] = {}
@@ -240,16 +251,30 @@ def sources_of(
             stated[name] = ModelInput(
                 name, feature.name, "one_hot", (category,), missing=entry.missing
             )
+    spelled: dict[str, list[str]] = {}
+    for feature_name in space.names:
+        spelled.setdefault(plainly_spelt(feature_name), []).append(feature_name)
     found: dict[str, ModelInput] = {}
     unknown: list[str] = []
     for name in names:
-        if source := stated.get(name) or (
-            ModelInput(name) if name in space.names else dummy(space, name)
-        ):
+        same = [name] if name in space.names else spelled.get(name, [])
+        source = stated.get(name) or (
+            ModelInput(name, same[0]) if len(same) == 1 else dummy(space, name)
+        )
+        if source:
             found[name] = source
         else:
             unknown.append(name)
     return found, unknown, [name for name in stated if name not in names]
+
+
+def plainly_spelt(name: str) -> str:
+    """A name in letters, digits and underscores, as some libraries keep it.
+
+    >>> plainly_spelt("monthly income (€)")
+    'monthly_income____'
+    """
+    return re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
 def in_order_words(space: FeatureSpace) -> str:

@@ -7,8 +7,9 @@ word. Where a table has the decisions, its scores are compared with them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,10 @@ FEWEST = 10
 WEAKER = 0.1
 """How far a model's AUC may stay behind that of a simple model of the same columns."""
 
-OFF = 0.25
+CLEARLY, MOST_EXCHANGED = 0.01, 16
+"""Gain in AUC by exchanging two columns that tells, and the number columns tried."""
+
+OFF = 0.15
 """How far the share of people refused may be from that of unfavourable decisions."""
 
 
@@ -40,7 +44,8 @@ class Comparison:
     ``auc`` is the chance that somebody with a favourable decision has a higher score than somebody
     without; ``simple`` that of a simple model fitted on the same columns (NaN where none was).
     ``refused`` and ``unfavourable`` are shares of the n; ``right_above`` and ``right_below`` the
-    shares with a favourable decision among those the model approves and refuses.
+    shares with a favourable decision among those the model approves and refuses; ``swapped`` two
+    columns of the model's array that it does better with exchanged, and the AUC then.
     """
 
     target: str
@@ -51,6 +56,7 @@ class Comparison:
     unfavourable: float
     right_above: float
     right_below: float
+    swapped: tuple[str, str, float] | None = None
 
     def words(self) -> str:
         """The comparison as a sentence."""
@@ -91,6 +97,13 @@ class Comparison:
                 f"{self.auc:.2f}: its inputs look shuffled, scaled or encoded otherwise than in "
                 "its training; look at [model.inputs]"
             )
+        if self.swapped is not None:
+            one, other, better = self.swapped
+            yield (
+                f"the columns '{one}' and '{other}' look exchanged: with each in the other's place "
+                f"the model has AUC {better:.2f} instead of {self.auc:.2f}; look at the order of "
+                "[model.inputs]"
+            )
         if not 0 < self.refused < 1:
             who = "nobody" if self.refused == 0 else "everybody"
             yield (
@@ -101,8 +114,8 @@ class Comparison:
         elif abs(self.refused - self.unfavourable) > OFF:
             yield (
                 f"the model refuses {self.refused:.0%}, and {self.unfavourable:.0%} were decided "
-                "unfavourably; look at the threshold, and at whether its scores are probabilities "
-                "of the favourable class"
+                "unfavourably; weights of classes in training do that, and so does a wrong "
+                "threshold or scaling: look at them"
             )
 
 
@@ -129,7 +142,34 @@ def compare_with_labels(
         unfavourable=float((~decided).mean()),
         right_above=float(decided[approved].mean()) if approved.any() else np.nan,
         right_below=float(decided[~approved].mean()) if (~approved).any() else np.nan,
+        swapped=_swapped(black_box, states, decided, auc(scores, decided)),
     )
+
+
+def _swapped(
+    black_box: BlackBox, states: States, good: NDArray[np.bool_], now: float
+) -> tuple[str, str, float] | None:
+    """Two number columns of an array that a model does clearly better with exchanged."""
+    of_matrix = getattr(black_box.function, "of_matrix", None)
+    found = of_matrix() if of_matrix is not None else None
+    if found is None:
+        return None
+    inputs, answers = found
+    numbers = [place for place, name in enumerate(inputs.names) if name in inputs.number_names][
+        :MOST_EXCHANGED
+    ]
+    matrix, best = inputs(states), None
+    for one, other in combinations(numbers, 2):
+        changed = matrix.copy()
+        changed[:, [one, other]] = matrix[:, [other, one]]
+        then = auc(black_box.probe_with(states, _given(answers, changed)), good)
+        if then > max(now + CLEARLY, best[2] if best else 0.0):
+            best = (inputs.names[one], inputs.names[other], then)
+    return best
+
+
+def _given(answers: Callable[[States], States], rows: States) -> Callable[[States], States]:
+    return lambda _: answers(rows)
 
 
 def favourable_labels(

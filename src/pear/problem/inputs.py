@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pear.errors import InvalidProblem, InvalidRecord
+from pear.errors import InvalidProblem
 from pear.problem.checks import at_key, is_finite, is_missing, names_tuple, plain, shown
 from pear.problem.feature import Feature, Value
 
@@ -128,13 +128,10 @@ class ModelInput:
             ):
                 raise self._refusal("missing", f"must be a category (got {self.missing!r})")
             return
-        if feature.is_number and not is_finite(self.missing):
+        if not feature.is_categorical and not (
+            is_finite(self.missing) or isinstance(self.missing, bool)
+        ):
             raise self._refusal("missing", f"must be a number (got {self.missing!r})")
-        if feature.kind == "boolean":
-            try:
-                feature.code(self.missing)
-            except InvalidRecord as error:
-                raise self._refusal("missing", str(error)) from None
 
     def names(self, feature: Feature) -> tuple[str, ...]:
         """The names of its columns."""

@@ -108,7 +108,7 @@ def _check_same(real: BlackBox, written: BlackBox, kind: str) -> None:
 
 def _sklearn_content(model: Any, problem: Problem, real: BlackBox, kind: str) -> bytes:
     maker = cast(SklearnScores, real.function).maker
-    if not isinstance(maker, FrameMaker) or not column_names(model, problem.space):
+    if not isinstance(maker, FrameMaker) or not column_names(model):
         raise ModelError(
             "the model was not fitted on a DataFrame; fit it on one with the feature names as "
             "columns"
@@ -146,7 +146,7 @@ def _converted(model: Any, maker: FrameMaker) -> Any:
     texts = [name for name in maker.columns if _is_text(maker, name)]
     if texts and maker.category_dtype:
         model = _with_codes(model, maker, texts)
-    model = with_empty_texts(model, texts, maker)
+    model = with_empty_texts(model, texts, maker.columns)
     initial = [
         (name, (types.StringTensorType if name in texts else types.FloatTensorType)([None, 1]))
         for name in maker.columns
@@ -164,16 +164,14 @@ def _is_text(maker: FrameMaker, name: str) -> bool:
     return feature is not None and feature.is_categorical
 
 
-def with_empty_texts(model: Any, texts: Sequence[str], maker: FrameMaker) -> Any:
+def with_empty_texts(model: Any, texts: Sequence[str], columns: Sequence[str]) -> Any:
     """A copy whose imputers and encoders of texts take an empty one for a missing value.
 
     ONNX knows no missing text. Imputers of numbers are left as they are.
     """
-    if not any(feature.may_be_missing for feature in _features(maker, texts)):
-        return model
     model = copy.deepcopy(model)
-    for part, columns in _parts(model, tuple(maker.columns)):
-        if not columns or not set(columns) <= set(texts):
+    for part, own in _parts(model, tuple(columns)):
+        if not own or not set(own) <= set(texts):
             continue
         if hasattr(part, "statistics_") and part.missing_values != part.missing_values:
             part.missing_values = ""
@@ -182,10 +180,6 @@ def with_empty_texts(model: Any, texts: Sequence[str], maker: FrameMaker) -> Any
                 gone = np.array([value is None or value != value for value in known])
                 part.categories_[place] = np.where(gone, "", known)
     return model
-
-
-def _features(maker: FrameMaker, names: Sequence[str]) -> list[Any]:
-    return [feature for feature in map(maker.values_of, names) if feature is not None]
 
 
 def _parts(model: Any, columns: tuple[str, ...]) -> list[tuple[Any, tuple[str, ...]]]:

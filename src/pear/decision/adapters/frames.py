@@ -22,7 +22,8 @@ class FrameMaker:
     A column is what the problem declares for it, else the feature of its name, else one category
     of a feature in the spelling of :func:`pandas.get_dummies` (``job_part``). ``category_dtype``
     gives categories as pandas categoricals instead of text, for models trained on those (LightGBM,
-    XGBoost, gradient boosting without a pipeline).
+    XGBoost, gradient boosting without a pipeline). A truth value that may be missing is 0, 1 or
+    NaN; in the columns ``truths``, whose encoder learnt True and False, it is True, False or NaN.
 
     >>> from pear.problem import Feature
     >>> space = FeatureSpace((Feature("income"), Feature("owner", "boolean")))
@@ -37,6 +38,7 @@ class FrameMaker:
         *,
         declared: Sequence[ModelInput] = (),
         category_dtype: bool = False,
+        truths: Sequence[str] = (),
     ) -> None:
         self.sources, absent, strange = sources_of(columns, declared, space)
         if absent:
@@ -54,6 +56,7 @@ class FrameMaker:
         self.space = space
         self.columns = tuple(columns)
         self.category_dtype = category_dtype
+        self.truths = frozenset(truths)
         numbers = [n for n, entry in self.sources.items() if not _is_value(entry, space)]
         self._numbers = {name: place for place, name in enumerate(numbers)}
         self._encoded = Inputs(space, tuple(self.sources[n] for n in numbers)) if numbers else None
@@ -79,7 +82,8 @@ class FrameMaker:
                     numbers, categories=pd.Index(feature.categories, dtype=object)
                 )
                 continue
-            values = value_column(feature, codes)
+            number = feature.kind == "boolean" and feature.may_be_missing
+            values = codes if number and name not in self.truths else value_column(feature, codes)
             if not known:
                 values = np.where(np.isnan(codes), np.array(entry.missing, object), values)
             made[name] = values
@@ -99,9 +103,10 @@ class FrameMaker:
                 row[name] = pd.Categorical([value], pd.Index(feature.categories, dtype=object))
             elif feature.is_number:
                 row[name] = [float(value) if feature.may_be_missing else value]
+            elif feature.is_categorical or name in self.truths:
+                row[name] = np.array([value], object)
             else:
-                missing = feature.is_categorical or feature.may_be_missing
-                row[name] = np.array([value], object if missing else bool)
+                row[name] = np.array([value], float if feature.may_be_missing else bool)
         return pd.DataFrame(row)
 
 

@@ -49,7 +49,7 @@ def learnt_categories(model: Any, columns: tuple[str, ...]) -> Iterator[tuple[st
         for _, part, chosen in model.transformers_:
             if not isinstance(part, str):
                 yield from learnt_categories(part, _names(chosen, columns))
-    elif len(getattr(model, "categories_", ())) == len(columns):
+    elif hasattr(model, "categories_") and len(model.categories_) == len(columns):
         for column, learnt in zip(columns, model.categories_, strict=True):
             yield column, np.asarray(learnt, object).tolist()
 

@@ -25,6 +25,7 @@ from pear.decision.adapters.torch import (
 from pear.decision.blackbox import BlackBox, probe_states
 from pear.decision.inputs import (
     Inputs,
+    MatrixScores,
     feature_order,
     in_order_words,
     sources_of,
@@ -169,6 +170,13 @@ class OnnxScores:
             dtype = object if kind == "tensor(string)" else _DTYPES[kind]
             feed[name] = np.array([[value]] if len(shape) > 1 else [value], dtype)
         return self._scores(feed)
+
+    def of_matrix(self) -> MatrixScores | None:
+        """The declared columns and the model's answers for them; None for named inputs."""
+        if self._matrix is None:
+            return None
+        [(name, kind, _)] = self._inputs
+        return self._matrix, lambda matrix: self._scores({name: matrix.astype(_DTYPES[kind])})
 
     def probed(self) -> list[Any]:
         """What the model itself answers for plausible and for wild inputs."""

@@ -5,7 +5,6 @@ XGBoost, LightGBM and CatBoost classifiers come through the same interface.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -15,9 +14,15 @@ from numpy.typing import NDArray
 
 from pear.decision.adapters.fast_columns import FastColumns, fast_columns
 from pear.decision.adapters.frames import FrameMaker
-from pear.decision.adapters.known_values import check_known_values
+from pear.decision.adapters.known_values import check_known_values, learnt_categories
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.inputs import Inputs, feature_order, in_order_words, what_to_declare
+from pear.decision.inputs import (
+    Inputs,
+    MatrixScores,
+    feature_order,
+    in_order_words,
+    what_to_declare,
+)
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
@@ -76,7 +81,7 @@ def from_sklearn(
     space, name = problem.space, name or type(final_estimator(model)).__name__
     declared = problem.interface.inputs if isinstance(inputs, str) else tuple(inputs)
     kind = inputs if isinstance(inputs, str) else "auto"
-    columns = column_names(model, space)
+    columns = column_names(model)
     doubts: tuple[str, ...] = ()
     maker: FrameMaker | Inputs
     if kind == "frame" or (kind == "auto" and columns):
@@ -155,6 +160,12 @@ class SklearnScores:
         """What the model is given for these states."""
         return self.maker(states)
 
+    def of_matrix(self) -> MatrixScores | None:
+        """The declared columns and the model's answers for them; None where it takes a table."""
+        if not isinstance(self.maker, Inputs):
+            return None
+        return self.maker, lambda matrix: self._scores(self.model, matrix)
+
     def _favours_last(self) -> bool:
         if not self.favourable or not self.classes:
             return True
@@ -184,17 +195,14 @@ def _method(model: Any, name: str) -> Method:
     )
 
 
-def column_names(model: Any, space: FeatureSpace) -> list[str]:
+def column_names(model: Any) -> list[str]:
     """The columns a model remembers, in its order; empty where it was fitted on an array."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         names = getattr(model, "feature_names_", None)  # CatBoost's; numbers where it had none.
         if names is None or list(names) == [str(place) for place in range(len(names))]:
             return []
-    spelled = {re.sub(r"\s", "_", feature): feature for feature in space.names}
-    known = [str(name) for name in names]
-    # LightGBM writes spaces in names as underscores.
-    return [name if name in space.names else spelled.get(name, name) for name in known]
+    return [str(name) for name in names]
 
 
 def _frame(
@@ -205,8 +213,19 @@ def _frame(
     category_dtype: bool | None,
     name: str,
 ) -> FrameMaker:
+    truths = [
+        column
+        for column, learnt in learnt_categories(model, tuple(columns or space.names))
+        if any(isinstance(value, bool) for value in learnt)
+    ]
     made = [
-        FrameMaker(space, columns or space.names, declared=declared, category_dtype=as_category)
+        FrameMaker(
+            space,
+            columns or space.names,
+            declared=declared,
+            category_dtype=as_category,
+            truths=truths,
+        )
         for as_category in (False, True)
     ]
     if category_dtype is None:

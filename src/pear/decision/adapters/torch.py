@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.inputs import Inputs, what_to_declare
+from pear.decision.inputs import Inputs, MatrixScores, what_to_declare
 from pear.errors import InvalidSetting, ModelError
 from pear.optional import require
 from pear.problem import Problem
@@ -85,7 +85,14 @@ class TorchScores:
     encode: Callable[[States], NDArray[np.float64]]
 
     def __call__(self, states: States) -> NDArray[np.float64]:
-        values = self.raw(self.encode(states))
+        return self._answered(self.encode(states))
+
+    def of_matrix(self) -> MatrixScores | None:
+        """The declared columns and the module's answers for them; None for an own encoding."""
+        return (self.encode, self._answered) if isinstance(self.encode, Inputs) else None
+
+    def _answered(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = self.raw(matrix)
         return probabilities(values) if self.output == "logits" else values
 
     def raw(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -103,8 +110,7 @@ class TorchScores:
         """Scores of one record, its columns made one by one."""
         if not isinstance(self.encode, Inputs):
             return self(self.space.encode([record]))
-        values = self.raw(np.array([self.encode.plainly(record)]))
-        return probabilities(values) if self.output == "logits" else values
+        return self._answered(np.array([self.encode.plainly(record)]))
 
     def some_inputs(self) -> NDArray[np.float64]:
         """Inputs of plausible people ``(n, columns)``."""
