@@ -7,7 +7,6 @@ import pytest
 
 from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
 from pear.elicitation import Session, Words
-from pear.elicitation.limits import Limit
 from pear.elicitation.says import DoneStep
 from pear.elicitation.shown import Question, Standing, aligned, differences
 from pear.elicitation.told import tell
@@ -15,6 +14,7 @@ from pear.elicitation.words import catalogue
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import plan_from_moves
 from pear.problem import Certificate
+from pear.problem.limits import Limit
 from tests.elicitation.small_lender import PERSON, lender
 
 PLANNER = lender()

@@ -18,7 +18,7 @@ from pear.preferences import (
     UnknownSharpness,
     particles,
 )
-from pear.preferences.particles import _allocation, _reweighted
+from pear.preferences.posterior import _allocation, _reweighted
 
 from .people import choice, importance_reference, random_question
 

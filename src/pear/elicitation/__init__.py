@@ -1,6 +1,5 @@
 """What do we ask next?"""
 
-from pear.elicitation.limits import Limit
 from pear.elicitation.questions import (
     exhaustive_choice_set,
     expected_gain,
@@ -13,6 +12,7 @@ from pear.elicitation.settings import Settings
 from pear.elicitation.shown import Difference, Question, Result, Standing
 from pear.elicitation.simulation import SimulatedPerson, regret_table, simulate
 from pear.elicitation.words import Words
+from pear.problem.limits import Limit
 
 __all__ = [
     "Difference",

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from pear.arrays import Floats
-from pear.elicitation.limits import single_limits
 from pear.elicitation.says import Accepted, Answered, Done, Excluded, LimitsSet, Said
 from pear.elicitation.words import LETTERS, Words
 from pear.preferences import Chosen
 from pear.problem import Problem, walk
+from pear.problem.limits import single_limits
 from pear.problem.notebook import html_table, plot_ranges
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.elicitation.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
 from pear.errors import ConversationError, InvalidInput, InvalidSetting, PearError
 from pear.preferences import (
     AboutTheSame,
@@ -31,6 +30,7 @@ from pear.preferences import Question as CostedQuestion
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.checks import is_finite, is_whole, shown
 from pear.problem.features import Value
+from pear.problem.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from pear.arrays import Floats
-from pear.elicitation.limits import Limit, as_limits
 from pear.elicitation.notebook import plot_session, said_frame
 from pear.elicitation.questions import (
     View,
@@ -60,6 +59,7 @@ from pear.preferences.posterior import surprise
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
+from pear.problem.limits import Limit, as_limits
 from pear.problem.notebook import html_table
 
 MOST_PAIRS = 40

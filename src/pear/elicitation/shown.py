@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from pear.elicitation.limits import Limit
 from pear.elicitation.says import DoneStep
 from pear.planning.reasons import StepReason
 from pear.problem import Plan, Step
 from pear.problem.features import Value
+from pear.problem.limits import Limit
 
 StoredPlan = Annotated[
     Plan,

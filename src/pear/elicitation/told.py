@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pear.elicitation.limits import Limit, refusals
 from pear.elicitation.shown import Question, Result, Row, Stage, Standing, aligned
 from pear.elicitation.words import LETTERS, Words, capital, points
 from pear.planning.reasons import StepReason
 from pear.problem import Plan, Step
+from pear.problem.limits import Limit, refusals
 
 THIN = 1
 """A plan that passes by no more points than this is only just enough."""

@@ -13,7 +13,6 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from pear.elicitation.limits import Limit
 from pear.elicitation.says import DoneStep
 from pear.elicitation.shown import Difference, Result
 from pear.errors import InvalidSetting
@@ -21,6 +20,7 @@ from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
 from pear.problem.actions import argument_code, phrase
 from pear.problem.features import Feature, Value
+from pear.problem.limits import Limit
 from pear.problem.words import MONEY, show_amount, show_number
 
 LETTERS = "ABCDEFGH"

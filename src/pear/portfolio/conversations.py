@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.elicitation.limits import as_limits
 from pear.elicitation.says import Answered, Position, read_stored
 from pear.errors import ConversationError, InvalidData, PearError
 from pear.preferences import (
@@ -31,6 +30,7 @@ from pear.preferences import (
 )
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.checks import is_missing, is_number, shown
+from pear.problem.limits import as_limits
 from pear.problem.people import name_of
 
 REMEDY = "store Session.to_json(), one per line"

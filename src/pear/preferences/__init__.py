@@ -12,8 +12,7 @@ from pear.preferences.answers import (
     answer_from_dict,
     answer_to_dict,
 )
-from pear.preferences.particles import ParticlePosterior
-from pear.preferences.posterior import Health, Posterior
+from pear.preferences.posterior import Health, ParticlePosterior, Posterior
 from pear.preferences.prior import GaussianMixturePrior, default_prior
 from pear.preferences.response import (
     Logistic,

@@ -1,22 +1,50 @@
 """What do we believe about a person's weights after their answers?
 
-Two samplers follow this interface: ``ParticlePosterior`` (the default) and
-``EnsembleSlicePosterior`` (the paper's). A posterior is never changed: an answer makes a new
-one, so that going back is keeping the old one.
+Two samplers follow the interface :class:`Posterior`: :class:`ParticlePosterior`, the default, and
+``EnsembleSlicePosterior``, the paper's. A posterior is never changed: an answer makes a new one,
+so that going back is keeping the old one.
+
+The particles are sequential Monte Carlo. Each answer reweights them; when their effective number
+has halved they are resampled and moved within their own Gaussian component (``moves``). How
+probable each component is stands in the particles' weights alone, never in whether a chain
+happened to visit it, so components that are far apart are no difficulty.
+
+References: Chopin (2002), A sequential particle filter method for static models; Del Moral,
+Doucet and Jasra (2006), Sequential Monte Carlo samplers; Au and Beck (2001) for the
+intermediate levels of a hard constraint.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting
-from pear.preferences.answers import Answer, Chosen, Evidence, Question
+from pear.preferences.answers import Answer, Chosen, Evidence, Question, Relaxation, violation
+from pear.preferences.moves import Particles, elliptical_moves, response_at
 from pear.preferences.prior import GaussianMixturePrior
-from pear.preferences.response import ResponseModel
+from pear.preferences.response import Logistic, Noiseless, ResponseModel, UnknownSharpness
+
+REJUVENATE_AT = 0.5
+"""Share of the particles that may stay effective before they are resampled and moved."""
+
+BRIDGE_AT = 0.05
+"""Below this share an answer is approached in steps rather than at once."""
+
+EVEN_SHARE = 0.3
+"""Share of the particles dealt out evenly to the components still possible."""
+
+NEGLIGIBLE = 1e-6
+"""A component less probable than this keeps no particles, unless it is the background."""
+
+BRIDGE_SWEEPS = 3
+"""Most moves of each particle at such a step; the next step moves them again."""
+
+MAX_BRIDGES = 20
+"""Steps towards one answer. An answer as improbable as a half to this power contradicts."""
 
 
 @dataclass(frozen=True)
@@ -206,3 +234,279 @@ def fallback_sharpness(costs: NDArray[np.float64], weights: NDArray[np.float64])
     """
     typical = float(weights @ np.abs(costs).mean(axis=1))
     return 20.0 / max(typical, 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class ParticlePosterior:
+    """Particles, each a weight vector that remembers which kind of person it is.
+
+    Begin with ``ParticlePosterior.start``; ``update`` takes in an answer.
+
+    >>> rng = np.random.default_rng(0)
+    >>> prior = GaussianMixturePrior([[1.0, 1.0]], [[1.0, 1.0]])
+    >>> before = ParticlePosterior.start(prior, Noiseless(), rng)
+    >>> question = Question.from_plans([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> after = before.update(question, Chosen(0), rng)
+    >>> bool((after.samples[:, 0] <= after.samples[:, 1])[after.weights > 0].all())
+    True
+    """
+
+    prior: GaussianMixturePrior
+    response: ResponseModel
+    particles: Particles = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
+    """Probability of each particle, shape ``(n,)``, summing to 1."""
+    evidence: Evidence = field(default_factory=Evidence, repr=False)
+    n_particles: int = 2000
+    """Number of particles from the first rejuvenation on; before it there are more."""
+    sweeps: int = 8
+    """Most elliptical slice moves of each particle at a rejuvenation."""
+    moved: float = 1.0
+    rejuvenations: int = 0
+    bridges: int = 0
+    contradiction: int | None = None
+
+    @classmethod
+    def start(
+        cls,
+        prior: GaussianMixturePrior,
+        response: ResponseModel,
+        rng: np.random.Generator,
+        *,
+        n_particles: int = 2000,
+        sweeps: int = 8,
+        reservoir: int = 4,
+    ) -> ParticlePosterior:
+        """Before the first answer.
+
+        Draws are cheap and moves are not, so one starts with ``reservoir`` times as many
+        particles: the first answers then only reweight. Each component gets its share of the
+        particles and a bit more where it is rare; the weights make up for it.
+        """
+        if n_particles < 10 * prior.n_components:
+            raise InvalidSetting(
+                f"'n_particles' must be at least 10 for each of the {prior.n_components} "
+                f"components of the prior (got {n_particles!r}); 2000 is the default"
+            )
+        if sweeps < 1:
+            raise InvalidSetting(f"'sweeps' must be at least 1 (got {sweeps!r}); 8 is the default")
+        if reservoir < 1:
+            raise InvalidSetting(
+                f"'reservoir' must be at least 1 (got {reservoir!r}); 4 is the default"
+            )
+        n = reservoir * n_particles
+        counts = _allocation(prior.shares, n, prior.background)
+        components = np.repeat(np.arange(prior.n_components), counts)
+        weights = (prior.shares / np.maximum(counts, 1))[components]
+        inferred = isinstance(response, UnknownSharpness)
+        standard = rng.standard_normal(n) if inferred else None
+        particles = Particles(prior.sample_given(components, rng), components, standard)
+        weights /= weights.sum()
+        return cls(prior, response, particles, weights, n_particles=n_particles, sweeps=sweeps)
+
+    @property
+    def samples(self) -> NDArray[np.float64]:
+        """Weight vectors, shape ``(n, p)``."""
+        return self.particles.samples
+
+    @property
+    def components(self) -> NDArray[np.intp]:
+        """Component of the prior of each particle, shape ``(n,)``."""
+        return self.particles.components
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers taken in."""
+        return len(self.evidence.answered)
+
+    @property
+    def sharpness(self) -> NDArray[np.float64] | None:
+        """Sharpness of each particle, shape ``(n,)``, where it is inferred; else None."""
+        if self.particles.standard is None or not isinstance(self.response, UnknownSharpness):
+            return None
+        return self.response.sharpness(self.particles.standard)
+
+    @property
+    def health(self) -> Health:
+        """Whether the particles can be trusted."""
+        noise = self.response.sharpness if isinstance(self.response, Logistic) else None
+        return Health(
+            n_samples=len(self.weights),
+            effective_sample_size=effective_sample_size(self.weights),
+            unique_samples=len(np.unique(self.samples[self.weights > 0, 0])),
+            moved=self.moved,
+            rejuvenations=self.rejuvenations,
+            bridges=self.bridges,
+            contradiction=self.contradiction,
+            fallback_sharpness=None if self.contradiction is None else noise,
+        )
+
+    def mean(self) -> NDArray[np.float64]:
+        """Posterior mean of the weights, shape ``(p,)``."""
+        return np.asarray(self.weights @ self.samples)
+
+    def standard_deviation(self) -> NDArray[np.float64]:
+        """Posterior standard deviation of each weight, shape ``(p,)``."""
+        return np.asarray(np.sqrt(self.weights @ (self.samples - self.mean()) ** 2))
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Equally weighted samples in random order, shape ``(n, p)``."""
+        return self.samples[self.draw_indices(n, rng)]
+
+    def draw_indices(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Which particles an equally weighted draw consists of, shape ``(n,)``."""
+        return rng.permutation(systematic(self.weights, n, rng))
+
+    def sample_response(self) -> ResponseModel:
+        """The response model line by line with ``samples``."""
+        return response_at(self.response, self.particles.standard)
+
+    def component_shares(self) -> NDArray[np.float64]:
+        """Probability of each component of the prior, shape ``(c,)``."""
+        return self._shares(self.weights)
+
+    def _shares(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        totals = np.bincount(self.components, weights, minlength=self.prior.n_components)
+        return np.asarray(totals, dtype=float)
+
+    def update(
+        self, question: Question, answer: Answer, rng: np.random.Generator
+    ) -> ParticlePosterior:
+        """What is believed after one more answer; this posterior stays as it is."""
+        evidence, answer, costs = taken(self.evidence, question, answer, self.samples, self.weights)
+        after = replace(self, evidence=evidence)
+        weights = _reweighted(self.weights, answer.log_likelihood(costs, self.sample_response()))
+        size = effective_sample_size(weights) / self.n_particles
+        if size >= (REJUVENATE_AT if len(weights) == self.n_particles else 1.0):
+            return replace(after, weights=weights)
+        if size >= BRIDGE_AT:
+            return after._rejuvenated(weights, rng)
+        bridged = after._bridged(rng)
+        return bridged if bridged is not None else self._with_noise(evidence, costs, rng)
+
+    def _rejuvenated(
+        self,
+        weights: NDArray[np.float64],
+        rng: np.random.Generator,
+        relaxed: Relaxation | None = None,
+    ) -> ParticlePosterior:
+        """Resampled by these weights, component by component, and moved."""
+        shares = self._shares(weights)
+        counts = _allocation(shares, self.n_particles, self.prior.background)
+        order = np.argsort(self.components, kind="stable")
+        chosen = np.concatenate(
+            [
+                own[systematic(weights[own], count, rng)]
+                for component, count in enumerate(counts)
+                if count and len(own := order[self.components[order] == component])
+            ]
+        )
+        particles, moved = elliptical_moves(
+            self.particles.take(chosen),
+            self.prior,
+            self.response,
+            self.evidence,
+            rng,
+            sweeps=self.sweeps if relaxed is None else min(self.sweeps, BRIDGE_SWEEPS),
+            relaxed=relaxed,
+        )
+        weights = (shares / np.maximum(counts, 1))[particles.components]
+        return replace(
+            self,
+            particles=particles,
+            weights=weights / weights.sum(),
+            moved=moved,
+            rejuvenations=self.rejuvenations + 1,
+        )
+
+    def _bridged(self, rng: np.random.Generator) -> ParticlePosterior | None:
+        """Led to the last answer in steps that each halve the effective number, or None
+        where that takes so many that the answer contradicts what was said before."""
+        question, answer = self.evidence.answered[-1]
+        hard = isinstance(answer, Chosen) and isinstance(self.response, Noiseless)
+        state, relaxed = self, Relaxation(0.0, np.inf if hard else None)
+        for made in range(MAX_BRIDGES + 1):
+            costs = question.costs(state.samples)
+            full = answer.log_likelihood(costs, state.sample_response())
+            rest = full if hard else (1 - relaxed.exponent) * full
+            weights = _reweighted(state.weights, rest)
+            enough = effective_sample_size(weights) >= REJUVENATE_AT / 2 * self.n_particles
+            if enough or (made == MAX_BRIDGES and not hard):
+                return state._rejuvenated(weights, rng)
+            if made == MAX_BRIDGES:
+                break
+            if hard:
+                assert isinstance(answer, Chosen)
+                excess = violation(costs, answer.plan)
+                slack = _weighted_median(excess, state.weights)
+                relaxed = Relaxation(slack=slack)
+                weights = _reweighted(state.weights, np.where(excess <= slack, 0.0, -np.inf))
+            else:
+                step = _halving_step(state.weights, full, 1 - relaxed.exponent)
+                relaxed = Relaxation(relaxed.exponent + step)
+                weights = _reweighted(state.weights, step * full)
+            state = state._rejuvenated(weights, rng, relaxed)
+            state = replace(state, bridges=state.bridges + 1)
+        return None
+
+    def _with_noise(
+        self, evidence: Evidence, costs: NDArray[np.float64], rng: np.random.Generator
+    ) -> ParticlePosterior:
+        """All the answers judged anew with a small noise, from the prior on."""
+        state = ParticlePosterior.start(
+            self.prior,
+            Logistic(fallback_sharpness(costs, self.weights)),
+            rng,
+            n_particles=self.n_particles,
+            sweeps=self.sweeps,
+        )
+        for question, answer in evidence.answered:
+            state = state.update(question, answer, rng)
+        return replace(state, contradiction=self.n_answers)
+
+
+def _reweighted(
+    weights: NDArray[np.float64], log_likelihood: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights times likelihood, summing to 1; all zero where nothing is left."""
+    # A particle that is out stays out, however well it explains this one answer.
+    value = np.where(weights > 0, log_likelihood, -np.inf)
+    largest = value.max()
+    if not np.isfinite(largest):
+        return np.zeros_like(weights)
+    product = weights * np.exp(value - largest)
+    return np.asarray(product / product.sum())
+
+
+def _allocation(shares: NDArray[np.float64], n: int, background: int | None) -> NDArray[np.intp]:
+    """How many of n particles each component gets, shape ``(c,)``: mostly its probability,
+    and an even part so that a rare one that is still possible stays represented."""
+    alive = shares > NEGLIGIBLE * shares.sum()
+    if background is not None:
+        alive[background] = shares[background] > 0
+    wanted = (1 - EVEN_SHARE) * shares / shares.sum() + EVEN_SHARE * alive / alive.sum()
+    wanted = n * np.where(alive, wanted, 0.0) / wanted[alive].sum()
+    counts: NDArray[np.intp] = np.floor(wanted).astype(np.intp)
+    counts[np.argsort(counts - wanted, kind="stable")[: n - counts.sum()]] += 1
+    return counts
+
+
+def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    order = np.argsort(values)
+    edges = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(edges, 0.5 * edges[-1])])
+
+
+def _halving_step(
+    weights: NDArray[np.float64], log_likelihood: NDArray[np.float64], most: float
+) -> float:
+    """The exponent, at most ``most``, that halves the effective number of these weights."""
+    goal = REJUVENATE_AT * effective_sample_size(weights)
+    low, high = 0.0, most
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        if effective_sample_size(_reweighted(weights, middle * log_likelihood)) > goal:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -21,7 +21,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from pear.elicitation import Standing
-from pear.elicitation.limits import Limit
 from pear.elicitation.says import (
     Accepted,
     Allowed,
@@ -42,6 +41,7 @@ from pear.elicitation.says import (
 )
 from pear.errors import ConversationError, PearError, WorkerFailed
 from pear.problem import NO_LIMITS, Feature, Problem
+from pear.problem.limits import Limit
 from pear.service.access import (
     REPLAY_MISMATCH,
     TOKEN_LENGTH,

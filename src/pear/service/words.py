@@ -17,10 +17,10 @@ from starlette.responses import HTMLResponse
 
 import pear
 from pear.elicitation import Question, Result, Standing, Words, words
-from pear.elicitation.limits import Limit, refusals
 from pear.elicitation.words import Catalogue, capital, points
 from pear.planning.reasons import StepReason
 from pear.problem import Feature, Plan, Problem
+from pear.problem.limits import Limit, refusals
 from pear.service import schemas
 from pear.service.conversations import View
 
