@@ -16,7 +16,6 @@ from pear.preferences import (
     ParticlePosterior,
     Question,
     UnknownSharpness,
-    particles,
 )
 from pear.preferences.posterior import _allocation, _reweighted
 
@@ -239,7 +238,7 @@ def test_a_particle_that_is_out_stays_out_however_well_it_explains_an_answer():
 
 
 def test_where_the_way_to_an_answer_is_cut_short_the_rest_is_taken_at_once(monkeypatch):
-    monkeypatch.setattr(particles, "MAX_BRIDGES", 1)
+    monkeypatch.setattr("pear.preferences.posterior.MAX_BRIDGES", 1)
     prior = GaussianMixturePrior([[5.0, 5.0]], [[1.0, 1.0]], background_weight=0.0)
     question = Question.from_plans([[[1.0, 0.0]], [[0.0, 0.2]]])
     response, answered = Logistic(3.0), [(question, Chosen(0))]
