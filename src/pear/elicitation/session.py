@@ -318,7 +318,7 @@ class Session:
             if isinstance(said.answer, Chosen):
                 more, its_own = surprise(posterior, said.question(problem), said.answer)
                 nats, variance = nats + more, variance + its_own
-        return nats / np.sqrt(variance) if variance > 0 else 0.0
+        return float(nats / np.sqrt(variance)) if variance > 0 else 0.0
 
     def result(self, proof: Planner | None = None) -> Result:
         """The plan accepted, else the recommended one, with its reasons, shorter alternatives,
