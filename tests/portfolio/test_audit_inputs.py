@@ -13,8 +13,8 @@ from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.portfolio import Everyone, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit
 from pear.portfolio.audit.groups import make_cut
-from pear.portfolio.audit.plans import read_plans
 from pear.portfolio.conversations import Conversation
+from pear.portfolio.plans import read_plans
 from pear.problem import Limits
 from pear.problem.files import write_problem
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write

@@ -10,8 +10,8 @@ import pytest
 from pear.decision import BlackBox
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit, page
-from pear.portfolio.audit.plans import read_plans
 from pear.portfolio.conversations import Conversation
+from pear.portfolio.plans import read_plans
 from pear.problem import Goal
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
 from tests.portfolio.test_audit import portfolio

@@ -135,5 +135,5 @@ def test_a_fitted_estimator_is_taken_as_it_is():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(ModelRefused, match="a list is not a model"):
-        recourse([1, 2], PEOPLE, PROBLEM)
+    with pytest.raises(ModelRefused, match="a dict is not a model"):
+        recourse({}, PEOPLE, PROBLEM)

@@ -14,8 +14,9 @@ from pear.cli.main import app
 from pear.decision.adapters import save_sklearn
 from pear.errors import ConversationError, InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
-from pear.portfolio.kept import KeptConversation, person_of
+from pear.portfolio.conversations import KeptConversation
 from pear.problem.files import write_problem
+from pear.problem.people import person_of
 from tests.portfolio.small_problem import PROBLEM, SPACE, black_box, people, write
 
 
@@ -65,7 +66,7 @@ def test_what_is_said_in_the_terminal_counts_in_the_plans(folder, tmp_path, tabl
     own = row if who == "--row" else people(12)["id"].iloc[row]
     kept = tmp_path / "talks.jsonl"
     asked = pear(folder, "ask", "problem.toml", table, who, own, "--conversation", kept,
-                 keys="x\n1\nb\nf\ny\n")  # fmt: skip
+                 keys="x\n1\n3\nf\ny\n")  # fmt: skip
     assert asked.returncode == 0, asked.stderr
     [line] = kept.read_text().splitlines()
     said = json.loads(line)["events"]

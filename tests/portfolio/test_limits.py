@@ -9,11 +9,8 @@ import pytest
 from pear.elicitation import Session
 from pear.planning.exact import ExactPlanner
 from pear.portfolio import Everyone, Search, plan_portfolio
-from pear.portfolio.conversations import (
-    conversation_from_dict,
-    read_conversations,
-    stated_limits,
-)
+from pear.portfolio.beliefs import stated_limits
+from pear.portfolio.conversations import conversation_from_dict, read_conversations
 from pear.preferences import default_prior
 from pear.problem import Limits
 from tests.portfolio.small_problem import PROBLEM, black_box, people, write

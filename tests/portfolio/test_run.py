@@ -319,19 +319,21 @@ def test_ctrl_c_keeps_everybody_being_searched(tmp_path, workers):
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
     begin = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), str(workers)]
-    seen = []
+    seen, pressed = [], False
     with subprocess.Popen(
         begin, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as running:  # fmt: skip
         for line in running.stdout:
             seen.append(line.split())
-            if int(seen[-1][0]) >= 12 and seen[-1][1] == "False":
+            if int(seen[-1][0]) >= 12 and not pressed:
                 running.send_signal(signal.SIGINT)
+                pressed = True
         assert "KeyboardInterrupt" in running.stderr.read()
     told = [int(done) for done, stopping in seen if stopping == "True"]
-    # Whoever was being searched when it was pressed is done afterwards, and nobody else begun.
-    assert told[0] < told[-1] <= told[0] + 4 * 8
+    # Whoever was being searched when it was pressed is done afterwards, and nobody else begun: at
+    # most two groups of each worker, and the one on its way to them.
+    assert told[0] <= told[-1] <= told[0] + 5 * 8 < 240
     summary = plan(table, tmp_path / "plans.parquet", search=Search(together=8))
     assert summary.resumed == told[-1]
     plan(table, tmp_path / "whole.parquet", search=Search(together=8))
@@ -418,7 +420,7 @@ def test_the_summary_counts_what_is_proved_and_says_what_is_not(tmp_path, table)
         f". Proved, among the steps considered: {summary.planned} plans are each the cheapest"
         in summary.words()
     )
-    summary = plan(table, tmp_path / "few.parquet", search=Search(max_rows=8))
+    summary = plan(table, tmp_path / "few.parquet", search=Search(max_rows=14))
     written = pd.read_parquet(tmp_path / "few.parquet")
     found = written[written["decision"] == "refused"]["verdict"].value_counts()
     assert found["bounded"] > 0

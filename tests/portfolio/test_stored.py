@@ -14,7 +14,7 @@ from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.planning.verify import verify
 from pear.portfolio import Everyone, ModelPlace, plan_portfolio
-from pear.portfolio.stored import plan_of, plans_of
+from pear.portfolio.plans import plan_of, plans_of
 from pear.preferences import default_prior
 from pear.problem.files import write_problem
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, people, write

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.errors import InvalidSetting
-from pear.portfolio.conversations import read_conversations, read_under, stated_limits
+from pear.portfolio.beliefs import read_under, stated_limits
+from pear.portfolio.conversations import read_conversations
 from pear.portfolio.prior_fit import FitSettings, fit_prior
 from pear.preferences import default_prior
 from pear.problem import Limits

@@ -10,8 +10,8 @@ import typer
 from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
-    from pear.portfolio.kept import Person
     from pear.problem import Problem
+    from pear.problem.people import Person
 
 
 def command(
@@ -53,7 +53,7 @@ def command(
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
-    from pear.portfolio.kept import KeptConversation
+    from pear.portfolio.conversations import KeptConversation
     from pear.portfolio.run import read_problem_and_model
     from pear.writing import write_text
 
@@ -109,7 +109,7 @@ def _person(
     """Who is asked, and what their conversation is kept under."""
     from pear.cli.files import read_record
     from pear.errors import InvalidSetting
-    from pear.portfolio.kept import Person, person_of
+    from pear.problem.people import Person, person_of
 
     if path.suffix.lower() == ".json":
         if row is not None or id_column is not None:

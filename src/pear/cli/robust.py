@@ -134,7 +134,7 @@ def _keep(models: list[BlackBox], folder: Path | None) -> None:
 def _read(path: Path, problem: Problem) -> list[Plan]:
     """The plan of a file, or those of a table that have steps."""
     from pear.cli.verify import is_table, read_plan
-    from pear.portfolio.stored import plans_of
+    from pear.portfolio.plans import plans_of
 
     if not is_table(path):
         return [read_plan(path)]

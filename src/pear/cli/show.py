@@ -21,7 +21,7 @@ def command(
     from pear.cli.conversation import make_console
     from pear.cli.verify import is_table, read_plan
     from pear.errors import InvalidSetting
-    from pear.portfolio.stored import plan_of
+    from pear.portfolio.plans import plan_of
 
     console = make_console()
     if not is_table(plan_file):

@@ -12,7 +12,7 @@ from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox
-    from pear.portfolio.stored import StoredPlan
+    from pear.portfolio.plans import StoredPlan
     from pear.problem import Plan, Problem
 
 SHOWN = 20
@@ -44,8 +44,8 @@ def command(
     """
     from pear.errors import InvalidPlan, InvalidSetting
     from pear.portfolio.beliefs import read_prior
+    from pear.portfolio.plans import plan_of, plans_of
     from pear.portfolio.run import read_problem_and_model
-    from pear.portfolio.stored import plan_of, plans_of
     from pear.problem.tables import open_table
 
     stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())

@@ -1,8 +1,8 @@
 """What would it take for everyone refused, and is it fair?"""
 
 from pear.portfolio.beliefs import Everyone, Table, weights_table
-from pear.portfolio.frames import recourse
-from pear.portfolio.run import ModelPlace, Progress, Search, Summary, plan_portfolio
+from pear.portfolio.ledger import Progress, Summary
+from pear.portfolio.run import ModelPlace, Search, plan_portfolio, recourse
 
 __all__ = [
     "Everyone",

@@ -22,13 +22,8 @@ from numpy.typing import NDArray
 
 from pear.arrays import Floats
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.portfolio.conversations import (
-    Conversation,
-    learned_weights,
-    row_name,
-    stated_limits,
-)
-from pear.preferences import GaussianMixturePrior, default_prior
+from pear.portfolio.conversations import Conversation, row_name
+from pear.preferences import Chosen, GaussianMixturePrior, ParticlePosterior, default_prior
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location
 from pear.problem.people import name_of
@@ -38,6 +33,9 @@ SAMPLES = 32
 """Draws by default; more of them change no plan to speak of, and take longer."""
 
 SEED = 0
+
+LAPSE = 0.01
+"""Share of answers taken as slips when predictions are judged, so that one does not decide all."""
 
 PREFIX = "w:"
 """Weight columns may carry it, to tell them from the features of the same name."""
@@ -353,3 +351,103 @@ def read_prior(problem: Problem, path: Path, prior: Path | None) -> GaussianMixt
             f"{len(problem.weight_names)}; fit one for this problem with 'pear fit-prior'"
         )
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One conversation under one prior.
+
+    ``log_likelihoods`` ``(q,)`` of each choice given those before it, and ``chance`` ``(q,)``
+    what a guess would get; ``draws`` ``(m, p)`` and ``mean`` ``(p,)`` of the posterior.
+    """
+
+    log_likelihoods: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    draws: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+
+def read_under(
+    conversation: Conversation,
+    prior: GaussianMixturePrior,
+    rng: np.random.Generator,
+    *,
+    n_particles: int = 1_000,
+    n_draws: int = 16,
+) -> Reading:
+    """How well each choice was predicted from the prior and the answers before it.
+
+    A choice is predicted by ``(1 - LAPSE) p + LAPSE / k``; other answers inform the posterior
+    and are not judged.
+    """
+    count = max(n_particles, 10 * prior.n_components)
+    posterior = ParticlePosterior.start(prior, conversation.response, rng, n_particles=count)
+    scores, chance = [], []
+    for question, answer in conversation.answered:
+        if isinstance(answer, Chosen):
+            costs = question.costs(posterior.samples)
+            logs = posterior.sample_response().log_probabilities(costs)[:, answer.plan]
+            likely = float(posterior.weights @ np.exp(logs))
+            scores.append(np.log((1 - LAPSE) * likely + LAPSE / question.n_plans))
+            chance.append(-np.log(question.n_plans))
+        posterior = posterior.update(question, answer, rng)
+    return Reading(
+        np.array(scores), np.array(chance), posterior.draw(n_draws, rng), posterior.mean()
+    )
+
+
+def learned_weights(
+    conversations: Iterable[Conversation],
+    prior: GaussianMixturePrior,
+    samples: int,
+    seed: int = 0,
+) -> dict[str, NDArray[np.float64]]:
+    """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
+    one sample, its mean. Conversations that do not say whose they are teach about nobody.
+
+    All that one person answered counts, in the order of their conversations.
+    """
+    said: dict[str, Conversation] = {}
+    for conversation in conversations:
+        if conversation.named and conversation.answered:
+            before = said.get(conversation.id)
+            more = conversation.answered
+            answered = more if before is None else before.answered + more
+            said[conversation.id] = replace(conversation, answered=answered)
+    learned = {}
+    for number, (name, whole) in enumerate(said.items()):
+        rng = np.random.default_rng([seed, number])
+        reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
+        learned[name] = reading.draws if samples > 1 else reading.mean[None]
+    return learned
+
+
+def stated_limits(conversations: Iterable[Conversation]) -> dict[str, Limits]:
+    """What everyone who said so cannot do, by id. A limit taken back is none.
+
+    What was ruled out in an earlier conversation of the same person still is, unless a later
+    one speaks of it and ends without it.
+    """
+    found: dict[str, Limits] = {}
+    for conversation in conversations:
+        if conversation.named and conversation.limits_stated:
+            before = found.get(conversation.id, NO_LIMITS)
+            found[conversation.id] = _limits_after(before, conversation.limits_stated)
+    return {name: limits for name, limits in found.items() if limits != NO_LIMITS}
+
+
+def _limits_after(before: Limits, stated: Sequence[Limits]) -> Limits:
+    last = stated[-1]
+
+    def standing(key: str) -> tuple[Any, ...]:
+        spoken_of = {item for one in stated for item in getattr(one, key)}
+        kept = tuple(item for item in getattr(before, key) if item not in spoken_of)
+        return kept + tuple(getattr(last, key))
+
+    return Limits(
+        features=standing("features"),
+        actions=standing("actions"),
+        values=standing("values"),
+        max_steps=last.max_steps if any(s.max_steps for s in stated) else before.max_steps,
+        margin=last.margin if any(s.margin for s in stated) else before.margin,
+    )

@@ -1,42 +1,46 @@
-"""What do stored conversations tell: who answered what, to which question?
+"""What stands in a file of conversations, whose is each, and how is one kept there?
 
 One line of JSON per conversation, as ``Session.to_json`` writes it; further keys are allowed,
 and ``id`` (or ``reference``) says whose it is; else ``row``, in the table whose digest is
-``people``.
+``people``. The terminal keeps conversations so, and ``pear plan --conversations`` reads them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pear.elicitation import Session
 from pear.elicitation.says import Answered, Position, read_stored
-from pear.errors import ConversationError, InvalidData, PearError
+from pear.errors import ConversationError, FingerprintMismatch, InvalidData, PearError
+from pear.planning import Planner
 from pear.preferences import (
     Answer,
-    Chosen,
     GaussianMixturePrior,
     Logistic,
-    ParticlePosterior,
     Question,
     ResponseModel,
     response_from_dict,
 )
-from pear.problem import NO_LIMITS, Limits, Problem
+from pear.problem import Limits, Problem
 from pear.problem.checks import is_missing, is_number, shown
 from pear.problem.limits import as_limits
 from pear.problem.people import name_of
+from pear.writing import write_text
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - a system without file locks
+    fcntl = None  # type: ignore[assignment]
+
+KEYS = ("id", "row", "people")
+"""What may say whose a conversation is."""
 
 REMEDY = "store Session.to_json(), one per line"
-
-LAPSE = 0.01
-"""Share of answers taken as slips when predictions are judged, so that one does not decide all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,101 +175,65 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """One conversation under one prior.
+@dataclass(frozen=True)
+class KeptConversation:
+    """The conversation of one person in a file of conversations, found by its ``key``."""
 
-    ``log_likelihoods`` ``(q,)`` of each choice given those before it, and ``chance`` ``(q,)``
-    what a guess would get; ``draws`` ``(m, p)`` and ``mean`` ``(p,)`` of the posterior.
-    """
+    path: Path
+    key: Mapping[str, Any]
 
-    log_likelihoods: NDArray[np.float64]
-    chance: NDArray[np.float64]
-    draws: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    def read(self) -> dict[str, Any] | None:
+        """The last conversation of this person; None where there is none."""
+        own = [line for line in self._lines() if self._is_own(line)]
+        return json.loads(own[-1]) if own else None
 
+    def resumed(
+        self, stored: Mapping[str, Any], planner: Planner, prior: GaussianMixturePrior
+    ) -> Session:
+        """The conversation where it was left, or what is wrong with it and how to start anew."""
+        try:
+            return Session.from_dict(stored, planner, prior)
+        except (ConversationError, FingerprintMismatch) as error:
+            raise type(error)(f"'{self.path}': {error}; use --again to start anew") from None
 
-def read_under(
-    conversation: Conversation,
-    prior: GaussianMixturePrior,
-    rng: np.random.Generator,
-    *,
-    n_particles: int = 1_000,
-    n_draws: int = 16,
-) -> Reading:
-    """How well each choice was predicted from the prior and the answers before it.
+    def write(self, session: Session) -> None:
+        """Put the conversation in the place of this person's last; other lines stay as they are."""
+        line = json.dumps({**self.key, **session.to_dict()}, ensure_ascii=False)
+        with _locked(self.path):
+            others = [other for other in self._lines() if not self._is_own(other)]
+            write_text("".join(f"{each}\n" for each in [*others, line]), self.path)
 
-    A choice is predicted by ``(1 - LAPSE) p + LAPSE / k``; other answers inform the posterior
-    and are not judged.
-    """
-    count = max(n_particles, 10 * prior.n_components)
-    posterior = ParticlePosterior.start(prior, conversation.response, rng, n_particles=count)
-    scores, chance = [], []
-    for question, answer in conversation.answered:
-        if isinstance(answer, Chosen):
-            costs = question.costs(posterior.samples)
-            logs = posterior.sample_response().log_probabilities(costs)[:, answer.plan]
-            likely = float(posterior.weights @ np.exp(logs))
-            scores.append(np.log((1 - LAPSE) * likely + LAPSE / question.n_plans))
-            chance.append(-np.log(question.n_plans))
-        posterior = posterior.update(question, answer, rng)
-    return Reading(
-        np.array(scores), np.array(chance), posterior.draw(n_draws, rng), posterior.mean()
-    )
+    def _lines(self) -> list[str]:
+        if not self.path.exists():
+            return []
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConversationError(
+                f"'{self.path}' cannot be read ({error}); move it away, or keep this conversation "
+                "in another file with --conversation"
+            ) from None
+        return [line for line in text.split("\n") if line.strip()]
 
-
-def learned_weights(
-    conversations: Iterable[Conversation],
-    prior: GaussianMixturePrior,
-    samples: int,
-    seed: int = 0,
-) -> dict[str, NDArray[np.float64]]:
-    """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
-    one sample, its mean. Conversations that do not say whose they are teach about nobody.
-
-    All that one person answered counts, in the order of their conversations.
-    """
-    said: dict[str, Conversation] = {}
-    for conversation in conversations:
-        if conversation.named and conversation.answered:
-            before = said.get(conversation.id)
-            more = conversation.answered
-            answered = more if before is None else before.answered + more
-            said[conversation.id] = replace(conversation, answered=answered)
-    learned = {}
-    for number, (name, whole) in enumerate(said.items()):
-        rng = np.random.default_rng([seed, number])
-        reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
-        learned[name] = reading.draws if samples > 1 else reading.mean[None]
-    return learned
+    def _is_own(self, line: str) -> bool:
+        try:
+            content = json.loads(line)
+        except json.JSONDecodeError:
+            raise ConversationError(
+                f"'{self.path}' cannot be read (it must hold a conversation as JSON in each line); "
+                "move it away, or keep this conversation in another file with --conversation"
+            ) from None
+        return isinstance(content, dict) and (
+            {name: content[name] for name in KEYS if name in content} == dict(self.key)
+        )
 
 
-def stated_limits(conversations: Iterable[Conversation]) -> dict[str, Limits]:
-    """What everyone who said so cannot do, by id. A limit taken back is none.
-
-    What was ruled out in an earlier conversation of the same person still is, unless a later
-    one speaks of it and ends without it.
-    """
-    found: dict[str, Limits] = {}
-    for conversation in conversations:
-        if conversation.named and conversation.limits_stated:
-            before = found.get(conversation.id, NO_LIMITS)
-            found[conversation.id] = _limits_after(before, conversation.limits_stated)
-    return {name: limits for name, limits in found.items() if limits != NO_LIMITS}
-
-
-def _limits_after(before: Limits, stated: Sequence[Limits]) -> Limits:
-    last = stated[-1]
-
-    def standing(key: str) -> tuple[Any, ...]:
-        spoken_of = {item for one in stated for item in getattr(one, key)}
-        kept = tuple(item for item in getattr(before, key) if item not in spoken_of)
-        return kept + tuple(getattr(last, key))
-
-    return Limits(
-        features=standing("features"),
-        actions=standing("actions"),
-        values=standing("values"),
-        max_steps=last.max_steps if any(s.max_steps for s in stated) else before.max_steps,
-        margin=last.margin if any(s.margin for s in stated) else before.margin,
-    )
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Two conversations kept in one file at a time wait for each other."""
+    if fcntl is None:
+        yield
+        return
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from pear.errors import InvalidSetting
-from pear.portfolio.beliefs import as_json
-from pear.problem import NO_LIMITS, Limits, Plan
-from pear.problem.people import People
-from pear.problem.tables import Chunk, is_parquet
+from pear.portfolio.plans import BAD_SCHEMA, SCHEMA
+from pear.problem.tables import is_parquet
 
 try:
     import fcntl
@@ -40,53 +38,119 @@ OURS = re.compile(r"\.?(part|bad)-\d{7,}\.parquet(\.tmp)?|journal\.(jsonl|tmp)|l
 ROWS_AT_A_TIME = 1_000
 """Rows of a row group of the output, or of one part of a folder."""
 
-COLUMNS: dict[str, Any] = {
-    "row": pa.int64(),
-    "id": pa.string(),
-    "decision": pa.string(),
-    "verdict": pa.string(),
-    "success": pa.bool_(),
-    "cost": pa.float64(),
-    "length": pa.int32(),
-    "lower_bound": pa.float64(),
-    "rows_asked": pa.int64(),
-    "max_length": pa.int32(),
-    "changes_per_feature": pa.int32(),
-    "blocking": pa.string(),
-    "start_score": pa.float64(),
-    "final_score": pa.float64(),
-    "steps": pa.string(),
-    "start": pa.string(),
-    "weights": pa.string(),
-    "limits": pa.string(),
-    "problem_fingerprint": pa.string(),
-    "model_fingerprint": pa.string(),
-}
-"""Columns of the plans. ``row`` counts from 0 over all files of people. ``decision`` is
-``approved`` or ``refused``, as the model decides today; ``verdict`` what is proven of the plan.
-``cost``, ``length`` and ``final_score`` are empty where there is no plan; under samples of
-weights, costs and bounds are means over them. ``max_length`` and ``changes_per_feature`` say which
-plans the verdict is about. ``blocking`` (the limits that stand in the way), ``steps``, ``start``
-(the person), ``weights`` and ``limits`` (what they said they cannot do) are JSON;
-:func:`pear.portfolio.stored.plans_of` reads them."""
-
-SCHEMA = pa.schema(list(COLUMNS.items()))
-
-BAD_SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("file", pa.string()),
-        ("row_in_file", pa.int64()),
-        ("id", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
-
-
 COUNTS = (
     "rows", "people", "refused", "planned", "bounded", "unknown", "said", "bad", "joined_lines"
 )  # fmt: skip
-"""What is counted over all groups, see :class:`pear.portfolio.run.Summary`."""
+"""What is counted over all groups, see :class:`Summary`."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A finished run, in numbers.
+
+    ``rows`` were read; ``people`` of them understood, of whom ``refused`` were refused by the
+    model and ``planned`` of those have a plan. ``bounded`` of the plans are not proved to be the
+    cheapest; of those without one, ``unknown`` are not proved to have none. ``bad`` rows stand
+    in ``bad_file``, if any; some of them are ``joined_lines`` lines read as one row.
+    ``resumed`` rows had been done by an earlier, unfinished run. Of ``conversations`` that were
+    given, ``nameless`` do not say whose they are; what ``said`` people said in them was used.
+    ``beside_labels`` compares scores with the decisions in the table; ``doubts`` are of the model.
+    """
+
+    rows: int
+    people: int
+    refused: int
+    planned: int
+    bad: int
+    resumed: int
+    output: Path
+    bad_file: Path | None
+    bounded: int = 0
+    unknown: int = 0
+    said: int = 0
+    joined_lines: int = 0
+    conversations: int = 0
+    nameless: int = 0
+    beside_labels: str = ""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """What is proved of the refused: how many have which verdict."""
+        return {
+            "optimal": self.planned - self.bounded,
+            "bounded": self.bounded,
+            "infeasible": self.refused - self.planned - self.unknown,
+            "unknown": self.unknown,
+        }
+
+    def words(self) -> str:
+        """The summary as sentences."""
+        text = (
+            f"{self.rows:,} rows: {self.people - self.refused:,} approved already, "
+            f"{self.refused:,} refused, {self.planned:,} of them with a plan. "
+            f"{self._proved()}Plans are in {self.output}."
+        )
+        if self.conversations:
+            text += self._talks()
+        if self.beside_labels:
+            text += f" {self.beside_labels}"
+        if self.resumed:
+            text += f" {self.resumed:,} rows were done before."
+        if self.bad_file is not None:
+            text += f" {self.bad:,} rows could not be used: see {self.bad_file}."
+        if self.joined_lines:
+            text += (
+                f" Beware: {self.joined_lines:,} lines are in bad rows of several lines, joined by "
+                "a quote left open; close the quotes and plan again, or these people are lost."
+            )
+        return text + "".join(f" Beware: {doubt}." for doubt in self.doubts)
+
+    def _proved(self) -> str:
+        counts = self.verdicts
+        text = ""
+        if proved := [
+            *_said(counts["optimal"], "plan is the cheapest", "plans are each the cheapest"),
+            *_said(counts["infeasible"], "person has none", "people have none"),
+        ]:
+            text += f"Proved, among the steps considered: {', '.join(proved)}. "
+        if unproved := [
+            *_said(self.bounded, "plan", "plans", " may not be the cheapest (bounded)"),
+            *_said(self.unknown, "person", "people", " without one may have one (unknown)"),
+        ]:
+            text += f"Not proved: {', '.join(unproved)}. A higher --max-rows tells more. "
+        return text
+
+    def _talks(self) -> str:
+        [given] = _said(self.conversations, "conversation", "conversations")
+        text = f" Of {given} given, "
+        if self.nameless:
+            text += f"{self.nameless:,} without 'id' do not say whose they are and are not used; "
+        for people in _said(self.said, "person", "people", " of the table said"):
+            return text + f"what {people} in them was used."
+        return text + (
+            "none says anything of a person of the table: everybody was planned under the prior. "
+            "Their 'id' must be the one of the column 'id', or of the one named by --id."
+        )
+
+
+def _said(count: int, one: str, many: str, what: str = "") -> list[str]:
+    return [f"{count:,} {one if count == 1 else many}{what}"] if count else []
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: ``done`` of about ``rows`` rows, ``resumed`` of them by an earlier run.
+
+    ``stopping``: Ctrl-C was pressed, and the people being searched are the last.
+    """
+
+    done: int
+    rows: int
+    resumed: int
+    planned: int
+    bad: int
+    stopping: bool = False
 
 
 @dataclass(frozen=True)
@@ -224,71 +288,6 @@ def _write_safely(path: Path, text: str, mode: str) -> None:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def plans_table(
-    people: People, weights: Sequence[str], plans: Sequence[Plan], kept: Sequence[int]
-) -> Any:
-    """One row per plan; ``kept`` are the positions in ``people`` the plans belong to, and
-    ``weights`` what is stated of each person's there."""
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for position, plan in zip(kept, plans, strict=True):
-        certificate = plan.certificate
-        approved = plan.success and not plan.steps
-        row = {
-            "row": int(people.rows[position]),
-            "id": people.ids[position],
-            "decision": "approved" if approved else "refused",
-            "verdict": certificate.verdict,
-            "success": plan.success,
-            "cost": plan.cost if plan.success else None,
-            "length": plan.length if plan.success else None,
-            "lower_bound": certificate.lower_bound,
-            "rows_asked": certificate.rows,
-            "max_length": certificate.max_length,
-            "changes_per_feature": certificate.max_changes_per_feature,
-            "blocking": as_json(certificate.blocking),
-            "start_score": plan.steps[0].score_before if plan.steps else plan.score,
-            "final_score": plan.score if plan.success else None,
-            "steps": as_json([_step(step) for step in plan.steps]),
-            "start": as_json(dict(plan.start)),
-            "weights": weights[position],
-            "limits": as_json(_limits(plan.limits)),
-            "problem_fingerprint": plan.problem_fingerprint,
-            "model_fingerprint": plan.model_fingerprint,
-        }
-        for name, value in row.items():
-            columns[name].append(value)
-    return pa.table(columns, schema=SCHEMA)
-
-
-def bad_table(bad: Iterable[tuple[int, str, str]], chunk: Chunk) -> Any:
-    """Rows of a chunk without a plan, each with its file and the reason."""
-    rows = [(row, *chunk.place(row), name, reason) for row, name, reason in sorted(bad)]
-    return pa.table(
-        {name: [row[i] for row in rows] for i, name in enumerate(BAD_SCHEMA.names)},
-        schema=BAD_SCHEMA,
-    )
-
-
-def _limits(limits: Limits) -> dict[str, Any]:
-    """The limits as plain data, without those that are none."""
-    none = NO_LIMITS.to_dict()
-    return {key: value for key, value in limits.to_dict().items() if value != none[key]}
-
-
-def _step(step: Any) -> dict[str, Any]:
-    return {
-        "action": step.action,
-        "argument": step.argument,
-        "feature": step.feature,
-        "before": step.before,
-        "after": step.after,
-        "cost": step.cost,
-        "score_after": step.score_after,
-        "words": step.words,
-        "reason": step.reason,
-    }
 
 
 def check_output(path: Path) -> None:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
-from pear.portfolio.audit.statistics import Estimate, estimate
-from pear.portfolio.conversations import Conversation, Reading, read_under
+from pear.portfolio.audit.statistics import Estimate, estimate, sign_test
+from pear.portfolio.beliefs import Reading, read_under
+from pear.portfolio.conversations import Conversation
 from pear.preferences import Chosen, GaussianMixturePrior
 from pear.problem.checks import is_whole
 
@@ -32,8 +33,6 @@ CANDIDATES = (1, 2, 4)
 
 AT_ONCE = 16
 """Conversations of one task."""
-
-FLIPS = 10_000
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def fit_prior(
         new=float(new_sums.sum() / choices),
         guess=float(sum(reading.chance.sum() for reading in before) / choices),
         gain=gain,
-        p=sign_flip_test(new_sums - old_sums, rng),
+        p=sign_test(new_sums - old_sums, rng, "greater")[0],
         level=settings.level,
     )
 
@@ -178,17 +177,6 @@ def _by_person(
     for conversation, reading in zip(conversations, readings, strict=True):
         sums[conversation.id] = sums.get(conversation.id, 0.0) + reading.log_likelihoods.sum()
     return np.array(list(sums.values()))
-
-
-def sign_flip_test(differences: NDArray[np.float64], rng: np.random.Generator) -> float:
-    """Probability of a mean this high if each difference could as well have the other sign.
-
-    >>> sign_flip_test(np.ones(20), np.random.default_rng(0)) < 0.001
-    True
-    """
-    signs = rng.choice([-1.0, 1.0], (FLIPS, len(differences)))
-    means = signs @ differences / len(differences)
-    return float((1 + (means >= differences.mean() - 1e-12).sum()) / (FLIPS + 1))
 
 
 def _best_number(

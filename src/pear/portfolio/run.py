@@ -1,8 +1,9 @@
-"""How is a whole table of people planned: streamed, resumable, the same on any machine?
+"""How are all people of a table planned: streamed, resumable, the same on any machine?
 
-A worker loads the model once, and plans a group of people in lockstep by the exact planner, so
-that the states of many people go to the model in one call. What a group's result depends on
-travels with it, so plans depend neither on the number of workers nor on the groups.
+:func:`recourse` plans a DataFrame at once, :func:`plan_portfolio` files of any size. A worker
+loads the model once, and plans a group of people in lockstep by the exact planner, so that the
+states of many people go to the model in one call. What a group's result depends on travels with
+it, so plans depend neither on the number of workers nor on the groups.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import signal
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -19,26 +20,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pear.decision import BlackBox
+from pear.arrays import Floats
+from pear.decision import BlackBox, load_model
 from pear.decision.labels import compare_with_labels
 from pear.errors import InvalidData, InvalidSetting, ModelOutput, ModelWarning
 from pear.parallel import run_tasks
 from pear.planning.exact import ExactPlanner
-from pear.planning.planner import confirm
+from pear.planning.planner import confirm, one_per_person
 from pear.planning.reasons import explain_plans
-from pear.portfolio.beliefs import Everyone, Given, Weights, weights_table, with_people
+from pear.portfolio.beliefs import (
+    SAMPLES,
+    Everyone,
+    Given,
+    Weights,
+    prior_draws,
+    weights_table,
+    with_people,
+)
 from pear.portfolio.ledger import (
     COUNTS,
-    SCHEMA,
     Done,
     Ledger,
-    bad_table,
+    Progress,
+    Summary,
     check_free,
     check_output,
-    plans_table,
 )
-from pear.problem import Plan, Problem
+from pear.portfolio.plans import SCHEMA, bad_table, beside, plans_frame, plans_table
+from pear.preferences import default_prior
+from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem.features import PeopleLike
 from pear.problem.files import load_problem, model_location
 from pear.problem.people import (
     NO_FEATURES,
@@ -67,8 +80,6 @@ class ModelPlace:
 
     def load(self, problem: Problem) -> BlackBox:
         """The model, loaded now."""
-        from pear.decision.adapters import load_model
-
         return load_model(self.place, problem, **self.options)
 
     @property
@@ -120,115 +131,6 @@ class Search:
 def load_black_box(model: Model, problem: Problem) -> BlackBox:
     """The model itself, loaded if it is only named."""
     return model.load(problem) if isinstance(model, ModelPlace) else model
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A finished run, in numbers.
-
-    ``rows`` were read; ``people`` of them understood, of whom ``refused`` were refused by the
-    model and ``planned`` of those have a plan. ``bounded`` of the plans are not proved to be the
-    cheapest; of those without one, ``unknown`` are not proved to have none. ``bad`` rows stand
-    in ``bad_file``, if any; some of them are ``joined_lines`` lines read as one row.
-    ``resumed`` rows had been done by an earlier, unfinished run. Of ``conversations`` that were
-    given, ``nameless`` do not say whose they are; what ``said`` people said in them was used.
-    ``beside_labels`` compares scores with the decisions in the table; ``doubts`` are of the model.
-    """
-
-    rows: int
-    people: int
-    refused: int
-    planned: int
-    bad: int
-    resumed: int
-    output: Path
-    bad_file: Path | None
-    bounded: int = 0
-    unknown: int = 0
-    said: int = 0
-    joined_lines: int = 0
-    conversations: int = 0
-    nameless: int = 0
-    beside_labels: str = ""
-    doubts: tuple[str, ...] = ()
-
-    @property
-    def verdicts(self) -> dict[str, int]:
-        """What is proved of the refused: how many have which verdict."""
-        return {
-            "optimal": self.planned - self.bounded,
-            "bounded": self.bounded,
-            "infeasible": self.refused - self.planned - self.unknown,
-            "unknown": self.unknown,
-        }
-
-    def words(self) -> str:
-        """The summary as sentences."""
-        text = (
-            f"{self.rows:,} rows: {self.people - self.refused:,} approved already, "
-            f"{self.refused:,} refused, {self.planned:,} of them with a plan. "
-            f"{self._proved()}Plans are in {self.output}."
-        )
-        if self.conversations:
-            text += self._talks()
-        if self.beside_labels:
-            text += f" {self.beside_labels}"
-        if self.resumed:
-            text += f" {self.resumed:,} rows were done before."
-        if self.bad_file is not None:
-            text += f" {self.bad:,} rows could not be used: see {self.bad_file}."
-        if self.joined_lines:
-            text += (
-                f" Beware: {self.joined_lines:,} lines are in bad rows of several lines, joined by "
-                "a quote left open; close the quotes and plan again, or these people are lost."
-            )
-        return text + "".join(f" Beware: {doubt}." for doubt in self.doubts)
-
-    def _proved(self) -> str:
-        counts = self.verdicts
-        text = ""
-        if proved := [
-            *_said(counts["optimal"], "plan is the cheapest", "plans are each the cheapest"),
-            *_said(counts["infeasible"], "person has none", "people have none"),
-        ]:
-            text += f"Proved, among the steps considered: {', '.join(proved)}. "
-        if unproved := [
-            *_said(self.bounded, "plan", "plans", " may not be the cheapest (bounded)"),
-            *_said(self.unknown, "person", "people", " without one may have one (unknown)"),
-        ]:
-            text += f"Not proved: {', '.join(unproved)}. A higher --max-rows tells more. "
-        return text
-
-    def _talks(self) -> str:
-        [given] = _said(self.conversations, "conversation", "conversations")
-        text = f" Of {given} given, "
-        if self.nameless:
-            text += f"{self.nameless:,} without 'id' do not say whose they are and are not used; "
-        for people in _said(self.said, "person", "people", " of the table said"):
-            return text + f"what {people} in them was used."
-        return text + (
-            "none says anything of a person of the table: everybody was planned under the prior. "
-            "Their 'id' must be the one of the column 'id', or of the one named by --id."
-        )
-
-
-def _said(count: int, one: str, many: str, what: str = "") -> list[str]:
-    return [f"{count:,} {one if count == 1 else many}{what}"] if count else []
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is: ``done`` of about ``rows`` rows, ``resumed`` of them by an earlier run.
-
-    ``stopping``: Ctrl-C was pressed, and the people being searched are the last.
-    """
-
-    done: int
-    rows: int
-    resumed: int
-    planned: int
-    bad: int
-    stopping: bool = False
 
 
 def plan_portfolio(
@@ -411,15 +313,6 @@ def _identity(model: Model, black_box: BlackBox) -> str:
     return " ".join([black_box.fingerprint, *contents])
 
 
-def beside(output: Path, ending: str) -> Path:
-    """A path beside the output: ``plans.parquet`` and ``.bad.csv`` give ``plans.bad.csv``.
-
-    >>> beside(Path("plans.parquet"), ".bad.csv").name, beside(Path("plans"), ".parts").name
-    ('plans.bad.csv', 'plans.parts')
-    """
-    return output.with_name(output.stem + ending)
-
-
 @dataclass(frozen=True)
 class _Workplace:
     planner: ExactPlanner
@@ -508,3 +401,101 @@ def read_problem_and_model(
             "http(s) address), or write it into the problem"
         )
     return problem, ModelPlace(place, options)
+
+
+def recourse(
+    model: Any,
+    people: PeopleLike,
+    problem: Problem,
+    *,
+    weights: pd.DataFrame | Mapping[str, float] | Floats | None = None,
+    limits: Limits | Sequence[Limits] = NO_LIMITS,
+    max_length: int | None = None,
+    max_rows: int = 200_000,
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
+    """The cheapest plan for each of n people, as a table: what to change, in which order, and why
+    it can be relied on.
+
+    Parameters
+    ----------
+    model
+        Whatever :func:`load_model` takes: a fitted estimator or pipeline, a torch module, a
+        function of states, a file, an address, or a :class:`BlackBox`.
+    people
+        A DataFrame, one of its rows, a record, or a list of records. A DataFrame keeps its index
+        and may have further columns.
+    problem
+        What people can change, and what decision they need.
+    weights
+        What changes cost them: a number for each weight by name, a vector ``(p,)``, a row per
+        person ``(n, p)`` (an array, or a DataFrame with the index of ``people``), or samples
+        ``(n, s, p)``. Left out: draws of the prior that the problem implies, as ``pear plan``
+        does, and costs are means over them.
+    limits
+        What they cannot do: everybody's, or one per person.
+    max_length, max_rows
+        As for :class:`ExactPlanner`.
+    progress
+        Called after each group of people with how many are done and how many there are.
+
+    Returns
+    -------
+    DataFrame
+        A row per person: ``decision`` (``approved`` already, or ``refused``), ``success``,
+        ``verdict`` (see :class:`Certificate`), ``cost``, ``lower_bound``, ``length``, ``steps``
+        in words, ``score_before`` and ``score_after``; then, for every feature that some action
+        changes, ``NAME_before`` and ``NAME_after``. Where there is no plan, cost and steps are
+        missing and nothing differs.
+
+    Raises
+    ------
+    InvalidRecord
+        Where somebody does not fit the problem, naming the row, the feature and the value.
+    ModelError
+        Where the model cannot be used.
+
+    Examples
+    --------
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> problem = loan_book_problem()
+    >>> people = pd.DataFrame(loan_book_people()).T.loc[["Amina"]]
+    >>> table = recourse(loan_book_classifier(problem), people, problem)
+    >>> table[["decision", "verdict", "length"]]
+          decision  verdict  length
+    Amina  refused  optimal       4
+    """
+    black_box = load_model(model, problem)
+    states = problem.states(people)
+    index = people.index if isinstance(people, pd.DataFrame) else pd.RangeIndex(len(states))
+    own = _weights(weights, problem, index)
+    everyones = one_per_person(limits, len(states))
+    search = Search(max_length, max_rows)
+    planner = search.planner(problem, black_box)
+    plans: list[Plan] = []
+    for first in range(0, len(states), search.together):
+        group = slice(first, first + search.together)
+        found = planner.plan_many(states[group], own[group], everyones[group])
+        confirm(problem, black_box, found)
+        plans += found
+        if progress is not None:
+            progress(len(plans), len(states))
+    return plans_frame(plans, problem, index)
+
+
+def _weights(given: Any, problem: Problem, index: pd.Index) -> Floats:
+    """Samples of weights for each of n people, ``(n, s, p)``."""
+    if given is None:
+        draws = prior_draws(default_prior(problem), SAMPLES)
+        return np.broadcast_to(draws, (len(index), *draws.shape))
+    if isinstance(given, pd.DataFrame):
+        absent = [name for name in problem.weight_names if name not in given.columns]
+        strangers = index.difference(given.index)
+        if absent or len(strangers) or not given.index.is_unique:
+            what = f"the columns {', '.join(absent)}" if absent else "one row per person"
+            raise InvalidSetting(
+                f"the table of weights must have {what}; its columns are the problem's weights "
+                f"({', '.join(problem.weight_names)}), its index that of the people"
+            )
+        given = given.loc[index, list(problem.weight_names)].to_numpy(float)
+    return problem.weights_of(len(index), given)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,3 +188,49 @@ def name_of(value: Any) -> str:
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody's record, and what their conversation is kept under."""
+
+    record: Mapping[str, Any]
+    key: Mapping[str, Any]
+
+
+def person_of(
+    path: str | Path,
+    space: FeatureSpace,
+    *,
+    row: int | None = None,
+    id: str | None = None,
+    id_name: str | None = None,
+) -> Person:
+    """One person of a table, by the number of their row, from 0, or by their id.
+
+    Raises
+    ------
+    InvalidData
+        Where nobody has this row or id, or their data do not fit the problem.
+    """
+    source = open_table(path)
+    require_columns(source, space)
+    name = id_column(source, space, id_name)
+    if id is not None and name is None:
+        raise InvalidData(
+            f"'{path}' has no column 'id' to find '{id}' in; name the column with --id-column, or "
+            "say who is asked with --row"
+        )
+    refuse_same_ids(source, space, name)
+    wanted = name_of(id)
+    for chunk in source.chunks(ROWS_AT_A_TIME):
+        people = people_of(chunk, space, name)
+        for bad in people.bad:
+            if bad.row == row or (id is not None and bad.id == wanted):
+                raise InvalidData(f"'{path}', row {bad.row}: {bad.reason}")
+        for number, own, state in zip(people.rows.tolist(), people.ids, people.states, strict=True):
+            if number == row or (id is not None and own == wanted):
+                by_row = {"row": number, "people": source.digest}
+                return Person(space.decode(state)[0], by_row if name is None else {"id": own})
+    who = f"row {row}; its {source.rows:,} rows count from 0" if id is None else f"the id '{id}'"
+    raise InvalidData(f"'{path}' has nobody with {who}")

@@ -21,7 +21,6 @@ from pear.portfolio.audit.groups import (
     make_cut,
     names_of,
 )
-from pear.portfolio.audit.plans import Plans
 from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
 from pear.portfolio.audit.statistics import (
     amount_test,
@@ -32,7 +31,9 @@ from pear.portfolio.audit.statistics import (
     share_estimate,
     share_test,
 )
-from pear.portfolio.conversations import Conversation, read_under
+from pear.portfolio.beliefs import read_under
+from pear.portfolio.conversations import Conversation
+from pear.portfolio.plans import Plans
 from pear.portfolio.run import Model, Search, load_black_box
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Problem

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pear.arrays import Indices
 from pear.errors import InvalidData, InvalidSetting
-from pear.portfolio.audit.plans import CHUNK, Plans
+from pear.portfolio.plans import ROWS_AT_A_TIME, Plans
 from pear.problem import Problem
 from pear.problem.checks import is_missing
 from pear.problem.people import ids_of, people_of
@@ -191,7 +191,7 @@ def _checked(problem: Problem, plans: Plans, source: Source, wanted: list[str]) 
     """The columns wanted, of a table that is that of the plans and no other."""
     table = _SameTable(problem, plans, source)
     parts = [pd.DataFrame(columns=wanted)]
-    for chunk in source.chunks(CHUNK):
+    for chunk in source.chunks(ROWS_AT_A_TIME):
         planned = chunk.frame[chunk.frame.index.isin(plans.rows)]
         if len(planned):
             table.check(replace(chunk, frame=planned, broken={}))

@@ -57,11 +57,21 @@ def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> E
     >>> found.n, found.mean, round(found.low, 2), round(found.high, 2)
     (100, 0.5, 0.4, 0.6)
     """
-    if not len(values):
+    n = len(values)
+    if not n:
         return None
-    means = _resampled_means(values, rng)
-    low, high = np.quantile(means, [level / 2, 1 - level / 2])
-    return Estimate(len(values), float(values.mean()), float(low), float(high))
+    low = high = mean = float(values.mean())
+    if np.ptp(values) > 0:
+        low, high = stats.bootstrap(
+            (values,),
+            np.mean,
+            n_resamples=RESAMPLES,
+            batch=max(1, AT_ONCE // n),
+            confidence_level=1 - level,
+            method="percentile",
+            rng=rng,
+        ).confidence_interval
+    return Estimate(n, mean, float(low), float(high))
 
 
 def share_estimate(members: NDArray[np.bool_], level: float = 0.05) -> Estimate | None:
@@ -77,21 +87,6 @@ def share_estimate(members: NDArray[np.bool_], level: float = 0.05) -> Estimate 
     share = float(members.mean())
     found = stats.binomtest(int(members.sum()), n).proportion_ci(1 - level, method="wilson")
     return Estimate(n, share, min(float(found.low), share), max(float(found.high), share))
-
-
-def _resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
-    n = len(values)
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= 2:
-        # The mean of a resample of two values is a binomial count: exact, and at once.
-        high = rng.binomial(n, counts[-1] / n if len(distinct) == 2 else 1.0, RESAMPLES)
-        return np.asarray(distinct[0] + (distinct[-1] - distinct[0]) * high / n)
-    batch = max(1, AT_ONCE // n)
-    parts = [
-        values[rng.integers(0, n, (min(batch, RESAMPLES - first), n))].mean(axis=1)
-        for first in range(0, RESAMPLES, batch)
-    ]
-    return np.concatenate(parts)
 
 
 def share_test(inside: NDArray[np.bool_], outside: NDArray[np.bool_]) -> float:
@@ -172,28 +167,39 @@ def paired_test(differences: Floats) -> float:
     mean that is tested, and not ranks, which may point the other way.
     """
     moved = differences[np.abs(differences) > 1e-9]
-    if not len(moved):
+    if len(moved) < 2:
         return 1.0
-    found = _sign_test(moved)
+    found, finest = sign_test(moved, np.random.default_rng(0))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         student = float(np.nan_to_num(stats.ttest_1samp(differences, 0.0).pvalue))
-    if len(moved) <= ALL_SIGNS or found > 1 / 2**ALL_SIGNS:
+    if len(moved) <= ALL_SIGNS or found > finest * (1 + 1e-9):
         return max(found, student)
     # Beyond what random signs can resolve, the t-test tells how far, down to all of one sign.
     return min(found, max(student, 2.0 ** (1 - len(moved))))
 
 
-def _sign_test(moved: Floats) -> float:
-    """Share of signs, of all or of many random ones, whose sum is as far from zero."""
-    n = len(moved)
-    if n <= ALL_SIGNS:
-        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-    else:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**ALL_SIGNS, n))
-        signs[0] = np.sign(moved)
-    amounts = np.abs(moved)
-    return float((np.abs(signs @ amounts) >= abs(moved.sum()) * (1 - 1e-9)).mean())
+def sign_test(
+    differences: Floats, rng: np.random.Generator, alternative: str = "two-sided"
+) -> tuple[float, float]:
+    """Probability of a mean this far from zero if each difference could as well have the other
+    sign, and the smallest one that can be found. Of few differences all signs are tried.
+
+    >>> found, _ = sign_test(np.ones(20), np.random.default_rng(0), "greater")
+    >>> found < 0.001
+    True
+    """
+    signs = 2**ALL_SIGNS
+    found = stats.permutation_test(
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=signs,
+        batch=max(1, AT_ONCE // len(differences)),
+        alternative=alternative,
+        rng=rng,
+    ).pvalue
+    return float(found), (2 if alternative == "two-sided" else 1) / (signs + 1)
 
 
 def gained_or_lost_test(gained: int, lost: int) -> float:
