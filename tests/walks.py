@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import CodeType, FrameType
@@ -30,45 +31,66 @@ CLOSED = (BlackBox.score, BlackBox.plainly)
 """What stands behind these is the lender's model, which no walk looks into."""
 
 
+class Walk:
+    """Notes which files of ``src/pear`` are entered while it watches, in every thread that starts
+    after it was entered itself.
+
+    A function of ``closed`` is entered, what it calls is not. What runs while a module is imported
+    is not noted.
+    """
+
+    def __init__(self, closed: Collection[Callable[..., Any]] = CLOSED) -> None:
+        self.watches = False
+        self._doors = {function.__code__ for function in closed}
+        self._names: dict[CodeType, str | None] = {}
+        self._entered: dict[str, None] = {}
+        self._own = threading.local()
+
+    @property
+    def entered(self) -> tuple[str, ...]:
+        """The files, in the order they were first entered."""
+        return tuple(self._entered)
+
+    def __enter__(self) -> Walk:
+        self._before = sys.getprofile()
+        threading.setprofile(self._look)
+        sys.setprofile(self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(self._before)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+    def _look(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        behind = getattr(self._own, "behind", 0)
+        if event == "call":
+            if self.watches and not behind:
+                if code not in self._names:
+                    self._names[code] = self._name_of(code)
+                name = self._names[code]
+                if name is not None:
+                    self._entered.setdefault(name)
+            self._own.behind = behind + (code in self._doors)
+        elif event == "return":
+            self._own.behind = behind - (code in self._doors)
+
+    @staticmethod
+    def _name_of(code: CodeType) -> str | None:
+        path = Path(code.co_filename)
+        inside = path.is_relative_to(SOURCE) and path.suffix == ".py" and code.co_name != "<module>"
+        return path.relative_to(SOURCE).as_posix() if inside else None
+
+
 def files_entered(
     call: Callable[[], Any], closed: Collection[Callable[..., Any]] = CLOSED
 ) -> tuple[str, ...]:
-    """Files of ``src/pear`` whose functions a call enters, in the order it enters them.
-
-    A function of ``closed`` is entered, what it calls is not. What happens in threads that the
-    call starts is not seen, nor what runs while a module is imported: call once before.
-    """
-    doors = {function.__code__ for function in closed}
-    names: dict[CodeType, str | None] = {}
-    entered: dict[str, None] = {}
-    behind = 0
-
-    def name_of(code: CodeType) -> str | None:
-        path = Path(code.co_filename)
-        inside = path.is_relative_to(SOURCE) and code.co_name != "<module>"
-        return path.relative_to(SOURCE).as_posix() if inside else None
-
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal behind
-        code = frame.f_code
-        if event == "call":
-            if not behind:
-                if code not in names:
-                    names[code] = name_of(code)
-                name = names[code]
-                if name is not None:
-                    entered.setdefault(name)
-            behind += code in doors
-        elif event == "return":
-            behind -= code in doors
-
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
+    """Files of ``src/pear`` whose functions a call enters, in the order it enters them: see
+    :class:`Walk`. Call once before, so that nothing is imported on the way."""
+    with Walk(closed) as walk:
+        walk.watches = True
         call()
-    finally:
-        sys.setprofile(before)
-    return tuple(entered)
+    return walk.entered
 
 
 def walk_told(name: str) -> tuple[str, ...]:

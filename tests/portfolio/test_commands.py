@@ -1,23 +1,24 @@
 """pear plan, pear audit and pear fit-prior from the terminal."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import pear as pear_package
 from pear.cli.main import app
-from pear.decision.adapters import save_sklearn
+from pear.decision.adapters import load_model, save_sklearn
 from pear.errors import FingerprintMismatch, InvalidSetting, PearError
+from pear.planning.exact import ExactPlanner
+from pear.planning.planner import confirm
+from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import prior_draws, read_prior, weights_from
 from pear.portfolio.run import read_problem_and_model
 from pear.preferences import GaussianMixturePrior, default_prior
-from pear.problem.files import write_problem
+from pear.problem.files import load_problem, write_problem
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, people, write
+from tests.walks import CLOSED, files_entered, hold_to_the_page
 
 
 @pytest.fixture(scope="module")
@@ -68,28 +69,24 @@ def test_plan_then_audit(lender, tmp_path):
     assert report["words"] in (tmp_path / "report.html").read_text()
 
 
-def test_planning_passes_few_rooms(lender, tmp_path):
-    rooms = (
-        Path(pear_package.__file__).parent / "portfolio",
-        Path(pear_package.__file__).parent / "cli",
-    )
-    passed = set()
+BESIDES = (
+    "cli/main.py", "cli/progress.py",
+    "decision/blackbox.py", "decision/adapters/loading.py", "preferences/prior.py",
+    "planning/planner.py", "planning/reasons.py",
+    "problem/checks.py", "problem/costs.py", "problem/feature.py", "problem/feature_space.py",
+    "problem/limits.py", "problem/plan.py", "problem/problem.py",
+)  # fmt: skip
+"""What the page tells in other places: the frame of every command, and the values handed on."""
 
-    def note(frame, event, argument):
-        place = Path(frame.f_code.co_filename)
-        if event == "call" and frame.f_code.co_name != "<module>" and place.parent in rooms:
-            passed.add(f"{place.parent.name}/{place.name}")
 
-    sys.setprofile(note)
-    try:
-        shown = plan(lender, tmp_path / "plans.parquet")
-    finally:
-        sys.setprofile(None)
-    assert shown.exit_code == 0, shown.output
-    assert passed == {
-        "cli/main.py", "cli/plan.py", "cli/progress.py", "portfolio/run.py", "portfolio/beliefs.py",
-        "portfolio/conversations.py", "portfolio/ledger.py",
-    }  # fmt: skip
+def test_planning_a_table_passes_the_files_the_architecture_page_tells(lender, tmp_path):
+    def planned():
+        shown = plan(lender, tmp_path / "plans.parquet", "--restart")
+        assert shown.exit_code == 0, shown.output
+
+    planned()
+    inside = (load_problem, load_model, ExactPlanner.plan_many, confirm, explain_plans)
+    hold_to_the_page("pear plan", files_entered(planned, (*CLOSED, *inside)), 10, BESIDES)
 
 
 def test_plan_and_audit_under_a_prior_of_ones_own(lender, tmp_path):

@@ -116,6 +116,8 @@ class Everyone:
 
     def _names(self, rows: Iterable[int], ids: Iterable[str]) -> list[str]:
         """What each of these people is called here: their row, where a conversation says so."""
+        if not self.personal:
+            return list(ids)
         by_row = [row_name(row, self.table) for row in rows]
         return [
             name if name in self.learned or name in self.limits else own
