@@ -4,14 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from pear.decision import from_sklearn
-from pear.errors import ModelError
+from pear.errors import ModelError, ModelWarning
 from pear.problem import Feature, FeatureSpace
+from pear.problem.inputs import Interface, ModelInput
 
 from .conftest import make_problem
 
@@ -68,7 +70,7 @@ def test_numbers_learnt_where_texts_are_given():
         from_sklearn(fitted, make_problem(space=SPACES["texts"]))
 
 
-def test_a_category_more_than_the_model_knows_is_its_own_business():
+def test_a_category_more_than_the_model_knows_is_told():
     frame, decided = table()
     encoder = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), ["card"]), remainder="passthrough"
@@ -76,7 +78,10 @@ def test_a_category_more_than_the_model_knows_is_its_own_business():
     fitted = make_pipeline(encoder, LogisticRegression()).fit(frame, decided)
     card = Feature("card", "categorical", categories=("no", "yes", "revoked"))
     space = FeatureSpace((Feature("income", scale=(0, 1)), card))
-    assert from_sklearn(fitted, make_problem(space=space)).rows == 0
+    with pytest.warns(
+        ModelWarning, match=r"never learnt 'revoked' of 'card' \(it knows 'no', 'yes'"
+    ):
+        from_sklearn(fitted, make_problem(space=space))
 
 
 def test_a_regressor_is_no_classifier():
@@ -84,3 +89,107 @@ def test_a_regressor_is_no_classifier():
     fitted = LinearRegression().fit(frame[["income"]], decided)
     with pytest.raises(ModelError, match=r"predicts numbers such as .*, not classes"):
         from_sklearn(fitted, make_problem(space=SPACES["truth"]))
+
+
+def graded(grade=None, **settings):
+    """People with a grade of 1 to 3, as whatever ``grade`` makes of it, and who was decided for."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"income": rng.random(200), "card": rng.integers(1, 4, 200)})
+    decided = (frame["income"] + frame["card"].map({1: 0.6, 2: -0.4, 3: 0.1}) > 0.5).astype(int)
+    return frame if grade is None else frame.assign(card=grade(frame["card"])), decided
+
+
+GRADES = FeatureSpace(
+    (Feature("income", scale=(0, 1)), Feature("card", "categorical", categories=("1", "2", "3")))
+)
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "hist", "one hot", "one hot of decimals"])
+def test_numbers_learnt_as_categories_are_given_as_numbers(kind):
+    frame, decided = graded()
+    made = frame.astype({"card": float if kind.endswith("decimals") else int})
+    if kind.startswith("one hot"):
+        encoder = make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), ["card"]), remainder="passthrough"
+        )
+        model = make_pipeline(encoder, LogisticRegression())
+    elif kind == "hist":
+        made = made.astype({"card": "category"})
+        model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    else:
+        made = made.astype({"card": "category"})
+        lightgbm = pytest.importorskip("lightgbm", reason="needs LightGBM")
+        model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
+    model.fit(made, decided)
+    black_box = from_sklearn(model, make_problem(space=GRADES))
+    records = frame.astype({"card": str}).to_dict("records")
+    expected = model.predict_proba(made)[:, 1]
+    assert np.allclose(black_box.score(GRADES.encode(records)), expected, atol=1e-12)
+    assert [black_box.plainly(r) for r in records[:5]] == pytest.approx(expected[:5])
+
+
+def test_lightgbm_names_the_columns_that_were_categories_in_its_training():
+    lightgbm = pytest.importorskip("lightgbm", reason="needs LightGBM")
+    frame, decided = graded(lambda card: card.astype("category"))
+    model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1).fit(frame, decided)
+    whole = FeatureSpace((Feature("income", scale=(0, 1)), Feature("card", "integer", 1, 3)))
+    with pytest.raises(ModelError, match=r"learnt 1 columns of categories \(1, 2, 3\).*none"):
+        from_sklearn(model, make_problem(space=whole))
+
+
+MAY_MISS = FeatureSpace(
+    (
+        Feature("income", scale=(0, 1)),
+        Feature("card", "categorical", categories=("no", "yes"), missing_counts_as="no"),
+    )
+)
+
+
+def with_gaps(missing):
+    frame, decided = table(200)
+    card = np.array(frame["card"], object)
+    card[::4] = missing
+    return frame.assign(card=pd.Series(card, dtype=object)), np.where(card == "no", 0, decided)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("filled", ["", "by the usual one", "by another"])
+def test_a_missing_text_is_given_as_the_model_learnt_it(missing, filled):
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    if filled:
+        strategy = {"fill_value": "gone", "missing_values": missing, "strategy": "constant"}
+        usual = {"strategy": "most_frequent"}
+        imputer = SimpleImputer(**(usual if filled == "by the usual one" else strategy))
+        encoder = make_pipeline(imputer, encoder)
+    frame, decided = with_gaps(missing)
+    columns = make_column_transformer((encoder, ["card"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, decided)
+    black_box = from_sklearn(model, make_problem(space=MAY_MISS))
+    assert black_box.doubts == ()
+    expected = model.predict_proba(frame)[:, 1]
+    assert np.allclose(black_box.score(MAY_MISS.encode(frame)), expected, atol=1e-12)
+    assert black_box.plainly(frame.iloc[0].to_dict()) == pytest.approx(expected[0])
+
+
+def encoded_without_gaps(*more):
+    frame, decided = table(200)
+    frame.loc[: len(more) * 20, "card"] = more[0] if more else frame["card"]
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["card"]), remainder="passthrough"
+    )
+    return make_pipeline(encoder, LogisticRegression()).fit(frame, decided)
+
+
+def test_a_missing_value_the_encoder_never_learnt_is_told():
+    with pytest.warns(ModelWarning, match=r"never learnt a missing 'card'.* put an imputer"):
+        from_sklearn(encoded_without_gaps(), make_problem(space=MAY_MISS))
+
+
+def test_a_question_mark_that_was_a_category_in_training_is_no_missing_value():
+    model = encoded_without_gaps("?")
+    with pytest.raises(ModelError, match=r"learnt '\?' as a category of 'card'.* add '\?' to"):
+        from_sklearn(model, make_problem(space=MAY_MISS))
+    declared = Interface((ModelInput("card", missing="?"),))
+    black_box = from_sklearn(model, make_problem(space=MAY_MISS, interface=declared))
+    expected = model.predict_proba(pd.DataFrame({"income": [0.4], "card": ["?"]}))[0, 1]
+    assert black_box.score(np.array([[0.4, np.nan]])) == pytest.approx(expected)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.errors import ModelOutput, ModelWarning, PearError
-from pear.problem import NO_LIMITS, Goal, Limits, Problem
+from pear.errors import ModelError, ModelOutput, ModelWarning, PearError
+from pear.problem import NO_LIMITS, Goal, Limits, Problem, names
 from pear.problem.features import FeatureSpace, States
 from pear.problem.problem import class_key
 
@@ -25,6 +25,9 @@ ScoreFunction = Callable[[States], Any]
 
 TOLERANCE = 1e-6
 """How far outside [0, 1] a score may lie by rounding."""
+
+GAPS = 64
+"""Probe states with missing values, where some may be."""
 
 
 class BlackBox:
@@ -44,7 +47,8 @@ class BlackBox:
     name
         What messages call the model.
     classes
-        The names of the columns of ``function``, where it returns one per class.
+        The names of the columns of ``function``, where it returns one per class. Where it returns
+        one number and there are two classes, the number is the probability of the second.
     fingerprint
         What the model is known by; measured from its scores when first needed if left out.
     max_batch
@@ -167,14 +171,20 @@ class BlackBox:
         function = self.function if plain is None else lambda states: plain(dict(record))
         return float(self._checked(state, 0, function)[0])
 
+    @property
+    def _answers_the_other(self) -> bool:
+        """Whether one number per row, of two named classes the last one's, is not favourable."""
+        if len(self.classes) != 2 or not self.goal.favourable:
+            return False
+        return class_key(self.classes[1]) not in {class_key(c) for c in self.goal.favourable}
+
     def measure_fingerprint(self) -> str:
         """A hash of the scores on fixed probe states: what the model does, not its file.
 
         Scores are rounded to three digits, so that one model in single and in double
         precision almost always has one fingerprint. The probes are not counted as rows asked.
         """
-        probes = probe_states(self.space, 256, np.random.default_rng(0))
-        scores = self.probe(probes)
+        scores = self.probe(probes_with_gaps(self.space, 256, np.random.default_rng(0)))
         return hashlib.sha256((np.round(scores, 3) + 0.0).tobytes()).hexdigest()[:16]
 
     def _score_batch(self, states: States, first: int) -> NDArray[np.float64]:
@@ -214,6 +224,8 @@ class BlackBox:
         if output.ndim == 2:
             columns = favourable_columns(self.goal, self.classes, output.shape[1], self.name)
             output = output[:, columns].sum(axis=1)
+        elif self._answers_the_other:
+            output = 1.0 - output
         return np.asarray(np.clip(output, 0.0, 1.0))
 
     def _failing_row(self, states: States) -> int:
@@ -267,6 +279,21 @@ def favourable_columns(goal: Goal, classes: tuple[Any, ...], width: int, name: s
     return [known[class_key(value)] for value in goal.favourable]
 
 
+def refuse_nameless(goal: Goal, classes: tuple[Any, ...], name: str) -> None:
+    """Refuse one number per row where the favourable class is 0 or "no" and nothing names it.
+
+    Such a number is by custom the probability of 1 or "yes".
+    """
+    feared = [value for value in goal.favourable if str(value).strip().lower() in names.NO]
+    if feared and len(goal.favourable) == 1 and not classes:
+        raise ModelError(
+            f"model '{name}' answers with one number per row, and nothing says whether that is the "
+            f"probability of {feared[0]!r}, which is favourable, or of the other class; name both "
+            "as 'classes' (under [model] in the problem, or when the model is loaded), the one it "
+            "is the probability of last"
+        )
+
+
 def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> States:
     """Plausible states for probing a model, shape ``(n, d)``."""
     columns = []
@@ -286,6 +313,22 @@ def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> State
             values = rng.uniform(low, max(high, low), n)
             columns.append(np.rint(values) if feature.kind == "integer" else values)
     return np.column_stack(columns)
+
+
+def probes_with_gaps(space: FeatureSpace, n: int, rng: np.random.Generator) -> States:
+    """Plausible states, ``n`` complete ones and a few with missing values where some may be."""
+    probes = probe_states(space, n, rng)
+    if not any(feature.may_be_missing for feature in space.features):
+        return probes
+    return np.concatenate([probes, with_gaps(space, probes[:GAPS], rng)])
+
+
+def with_gaps(space: FeatureSpace, states: States, rng: np.random.Generator) -> States:
+    """The states, in each of which at least one of the values that may be missing is."""
+    may = np.array([feature.may_be_missing for feature in space.features])
+    gone = (rng.random(states.shape) < 0.2) & may
+    gone[np.arange(len(states)), rng.choice(np.flatnonzero(may), len(states))] = True
+    return np.where(gone, np.nan, states)
 
 
 def from_callable(function: ScoreFunction, problem: Problem, name: str = "callable") -> BlackBox:

@@ -26,10 +26,15 @@ PROBES, FEW = 64, 2
 
 def first_look(black_box: BlackBox) -> list[str]:
     """Refuse what is no function of a record; what is odd about the scores, as sentences."""
-    probes = blackbox.probe_states(black_box.space, PROBES, np.random.default_rng(6))
+    rng = np.random.default_rng(6)
+    probes = blackbox.probe_states(black_box.space, PROBES, rng)
     scores = black_box.probe(probes)
     _refuse_what_changes(black_box, probes, scores)
     _refuse_missing(black_box, probes)
+    if any(feature.may_be_missing for feature in black_box.space.features):
+        # Every other one: what is filled in may be taken from those who gave it.
+        probes[::2] = blackbox.with_gaps(black_box.space, probes[::2], rng)
+        _refuse_what_changes(black_box, probes, black_box.probe(probes))
     return list(_oddities(black_box, scores))
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from pear.decision.adapters.known_values import Learnt
 from pear.decision.inputs import Inputs, sources_of
 from pear.errors import ModelError
 from pear.problem.checks import is_missing
@@ -22,8 +24,9 @@ class FrameMaker:
     A column is what the problem declares for it, else the feature of its name, else one category
     of a feature in the spelling of :func:`pandas.get_dummies` (``job_part``). ``category_dtype``
     gives categories as pandas categoricals instead of text, for models trained on those (LightGBM,
-    XGBoost, gradient boosting without a pipeline). A truth value that may be missing is 0, 1 or
-    NaN; in the columns ``truths``, whose encoder learnt True and False, it is True, False or NaN.
+    XGBoost, gradient boosting without a pipeline). ``learnt`` is what the model's encoders learnt:
+    categories and missing values are given as they know them, and truth values as True and False
+    where they learnt those, else as truth values or, where one may be missing, as 0, 1 and NaN.
 
     >>> from pear.problem import Feature
     >>> space = FeatureSpace((Feature("income"), Feature("owner", "boolean")))
@@ -38,7 +41,7 @@ class FrameMaker:
         *,
         declared: Sequence[ModelInput] = (),
         category_dtype: bool = False,
-        truths: Sequence[str] = (),
+        learnt: Mapping[str, Learnt] | None = None,
     ) -> None:
         self.sources, absent, strange = sources_of(columns, declared, space)
         if absent:
@@ -56,14 +59,39 @@ class FrameMaker:
         self.space = space
         self.columns = tuple(columns)
         self.category_dtype = category_dtype
-        self.truths = frozenset(truths)
         numbers = [n for n, entry in self.sources.items() if not _is_value(entry, space)]
         self._numbers = {name: place for place, name in enumerate(numbers)}
         self._encoded = Inputs(space, tuple(self.sources[n] for n in numbers)) if numbers else None
+        self._values = {
+            name: values
+            for name in columns
+            if (values := self._looked_up(name, (learnt or {}).get(name))) is not None
+        }
 
     def values_of(self, column: str) -> Feature | None:
         """The feature whose values a column holds as they are; None where it holds numbers."""
         return None if column in self._numbers else self.space[self.sources[column].source]
+
+    def values_given(self, column: str) -> list[Any]:
+        """The values other than missing ones that a column of categories or truth values has."""
+        values = self._values.get(column)
+        return [False, True] if values is None else list(values[:-1])
+
+    def _looked_up(self, column: str, learnt: Learnt | None) -> NDArray[np.object_] | None:
+        """What the model is given for each code of a feature, and last for a missing value."""
+        feature = self.values_of(column)
+        if feature is None or feature.is_number:
+            return None
+        stated = self.sources[column].missing
+        gone: Any = np.nan if learnt is None else learnt.missing
+        values: list[Any] = list(feature.categories)
+        if feature.kind == "boolean":
+            if learnt is None or not any(isinstance(value, bool) for value in learnt.values):
+                return None
+            values = [False, True]
+        elif learnt is not None:
+            values = [learnt.spelled(category) for category in feature.categories]
+        return np.array([*values, gone if stated is None else stated], object)
 
     def __call__(self, states: States) -> pd.DataFrame:
         made: dict[str, Any] = {}
@@ -73,21 +101,22 @@ class FrameMaker:
                 made[name] = matrix[:, self._numbers[name]]
                 continue
             feature, codes = self.space[entry.source], states[:, self.space.index(entry.source)]
-            known = entry.missing is None or (feature.may_be_missing and not np.isnan(codes).any())
-            if not known and entry.missing in feature.categories:
-                codes = np.where(np.isnan(codes), feature.code(entry.missing), codes)
-            if feature.is_categorical and self.category_dtype:
-                numbers = np.where(np.isnan(codes), -1, codes).astype(int)
-                made[name] = pd.Categorical.from_codes(
-                    numbers, categories=pd.Index(feature.categories, dtype=object)
-                )
+            values = self._values.get(name)
+            if values is None:
+                truth = feature.kind == "boolean" and feature.may_be_missing
+                made[name] = codes if truth else value_column(feature, codes)
                 continue
-            number = feature.kind == "boolean" and feature.may_be_missing
-            values = codes if number and name not in self.truths else value_column(feature, codes)
-            if not known:
-                values = np.where(np.isnan(codes), np.array(entry.missing, object), values)
-            made[name] = values
+            places = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+            if feature.is_categorical and self.category_dtype:
+                made[name] = self._categorical(values[places], name)
+            else:  # Of plain texts pandas makes a column in which None is NaN.
+                kind = object if values[-1] is None else None
+                made[name] = pd.Series(values[places], dtype=kind)
         return pd.DataFrame(made, copy=False)
+
+    def _categorical(self, values: Any, name: str) -> pd.Categorical:
+        known = [value for value in self._values[name] if not is_missing(value)]
+        return pd.Categorical(values, categories=pd.Index(dict.fromkeys(known), dtype=object))
 
     def plainly(self, record: Mapping[str, Any]) -> pd.DataFrame:
         """The row of one record, made value by value as a program outside would."""
@@ -96,16 +125,20 @@ class FrameMaker:
             feature, value = self.space[entry.source], record[entry.source]
             if name in self._numbers:
                 row[name] = entry.number(feature, value)
-                continue
-            if is_missing(value):
-                value = np.nan if entry.missing is None else entry.missing
-            if feature.is_categorical and self.category_dtype:
-                row[name] = pd.Categorical([value], pd.Index(feature.categories, dtype=object))
+            elif name in self._values:
+                *stated, gone = self._values[name]
+                known = feature.categories or (False, True)
+                given = np.empty(1, object)
+                given[0] = gone if is_missing(value) else stated[known.index(value)]
+                categories = feature.is_categorical and self.category_dtype
+                row[name] = (
+                    self._categorical(given, name) if categories else pd.Series(given, dtype=object)
+                )
             elif feature.is_number:
+                value = np.nan if is_missing(value) else value
                 row[name] = [float(value) if feature.may_be_missing else value]
-            elif feature.is_categorical or name in self.truths:
-                row[name] = np.array([value], object)
             else:
+                value = np.nan if is_missing(value) else value
                 row[name] = np.array([value], float if feature.may_be_missing else bool)
         return pd.DataFrame(row)
 

@@ -22,7 +22,7 @@ from pear.decision.adapters.torch import (
     refuse_probabilities,
     wild,
 )
-from pear.decision.blackbox import BlackBox, probe_states
+from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
 from pear.decision.inputs import (
     Inputs,
     MatrixScores,
@@ -84,6 +84,8 @@ def from_onnx(
     if function.output == "logits":
         refuse_probabilities(function.probed, name)
     known = tuple(classes) or problem.interface.classes or function.classes
+    if function.answers_one_number:
+        refuse_nameless(problem.goal, known, name)
     return BlackBox(
         function,
         problem.space,
@@ -170,6 +172,12 @@ class OnnxScores:
             dtype = object if kind == "tensor(string)" else _DTYPES[kind]
             feed[name] = np.array([[value]] if len(shape) > 1 else [value], dtype)
         return self._scores(feed)
+
+    @property
+    def answers_one_number(self) -> bool:
+        """Whether the file answers a row with a single number, by the shape it states."""
+        shape = self._result.shape
+        return not self._result.type.startswith("seq(") and (len(shape) < 2 or shape[-1] == 1)
 
     def of_matrix(self) -> MatrixScores | None:
         """The declared columns and the model's answers for them; None for named inputs."""

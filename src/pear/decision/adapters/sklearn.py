@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from pear.decision.adapters.fast_columns import FastColumns, fast_columns
 from pear.decision.adapters.frames import FrameMaker
-from pear.decision.adapters.known_values import check_known_values, learnt_categories
+from pear.decision.adapters.known_values import check_known_values, learnt_values
 from pear.decision.blackbox import BlackBox, probe_states
+from pear.decision.first_look import SAME
 from pear.decision.inputs import (
     Inputs,
     MatrixScores,
@@ -82,7 +83,7 @@ def from_sklearn(
     declared = problem.interface.inputs if isinstance(inputs, str) else tuple(inputs)
     kind = inputs if isinstance(inputs, str) else "auto"
     columns = column_names(model)
-    doubts: tuple[str, ...] = ()
+    doubts: list[str] = []
     maker: FrameMaker | Inputs
     if kind == "frame" or (kind == "auto" and columns):
         maker = _frame(model, space, columns, declared, category_dtype, name)
@@ -93,15 +94,48 @@ def from_sklearn(
     else:
         maker, doubts = _without_names(model, space, name)
     _check_width(model, maker, name)
+    if isinstance(maker, FrameMaker):
+        doubts += check_known_values(learnt_values(model, maker), maker, name)
     favourable = tuple(class_key(value) for value in problem.goal.favourable)
     function = SklearnScores(model, space, name, maker, _method(model, name), favourable)
     classes = function.classes if function.method == "predict_proba" else ()
     entries = maker.columns if isinstance(maker, Inputs) else maker.sources.values()
     seen = {entry.source for entry in entries}
     uses = tuple(feature for feature in space.names if feature in seen)
-    return BlackBox(
-        function, space, problem.goal, name, classes, uses=uses, doubts=doubts
-    ).checked()
+    black_box = BlackBox(function, space, problem.goal, name, classes, uses=uses)
+    black_box.doubts = (*doubts, *own_decisions(black_box, function))
+    return black_box.checked()
+
+
+def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
+    """Whether the model's own ``predict`` decides otherwise than the problem's threshold, in words.
+
+    A threshold other than one half is taken for meant, unless the model has one of its own.
+    """
+    goal, model = black_box.goal, function.model
+    final = final_estimator(model)
+    own = getattr(final, "best_threshold_", getattr(final, "threshold", None))
+    if function.method == "predict" or (own is None and goal.threshold != 0.5):
+        return []
+    wanted = function.favourable or (class_key(function.classes[-1]),)
+    probes = probe_states(black_box.space, 256, np.random.default_rng(8))
+    try:
+        scores = black_box.probe(probes)
+        decided = np.ravel(model.predict(function.table(probes))).tolist()
+    except Exception:
+        return []  # What it cannot take is told with the row by the first look.
+    if not {class_key(value) for value in decided} <= {class_key(c) for c in function.classes}:
+        return []
+    approved = np.array([class_key(value) in wanted for value in decided])
+    differs = (approved != (scores > goal.threshold)) & (np.abs(scores - goal.threshold) > SAME)
+    if not differs.any() and (own is None or own in (goal.threshold, 1 - goal.threshold)):
+        return []
+    at = "" if own is None else f" (its own threshold is {own:.4g})"
+    return [
+        f"model '{black_box.name}' itself decides otherwise than a score above {goal.threshold:g} "
+        f"does, for {int(differs.sum())} of {len(probes)} invented people{at}: look at which of "
+        "the two decides in production, and at 'threshold' of the goal"
+    ]
 
 
 @dataclass
@@ -121,7 +155,6 @@ class SklearnScores:
         classes = getattr(self.model, "classes_", None)
         self.classes = () if classes is None else tuple(np.asarray(classes).tolist())
         if isinstance(self.maker, FrameMaker):
-            check_known_values(self.model, self.maker, self.name)
             self._fast = fast_columns(self.model, self.space, self.maker)
 
     def __call__(self, states: States) -> NDArray[np.float64]:
@@ -213,19 +246,10 @@ def _frame(
     category_dtype: bool | None,
     name: str,
 ) -> FrameMaker:
-    truths = [
-        column
-        for column, learnt in learnt_categories(model, tuple(columns or space.names))
-        if any(isinstance(value, bool) for value in learnt)
-    ]
+    names = columns or space.names
+    learnt = learnt_values(model, FrameMaker(space, names, declared=declared))
     made = [
-        FrameMaker(
-            space,
-            columns or space.names,
-            declared=declared,
-            category_dtype=as_category,
-            truths=truths,
-        )
+        FrameMaker(space, names, declared=declared, category_dtype=as_category, learnt=learnt)
         for as_category in (False, True)
     ]
     if category_dtype is None:
@@ -256,19 +280,19 @@ def _in_order(space: FeatureSpace, kind: str, name: str) -> Inputs:
 
 def _without_names(
     model: Any, space: FeatureSpace, name: str
-) -> tuple[FrameMaker | Inputs, tuple[str, ...]]:
+) -> tuple[FrameMaker | Inputs, list[str]]:
     """What a model is given that remembers no columns, where there is one thing it can be."""
     width = getattr(model, "n_features_in_", None)
     if width is None:
-        return FrameMaker(space, space.names), (
+        return FrameMaker(space, space.names), [
             f"model '{name}' does not say what it was fitted on: it is given a table with the "
-            "features as columns; declare [model.inputs] to be sure",
-        )
+            "features as columns; declare [model.inputs] to be sure"
+        ]
     numbers = feature_order(space)
     if numbers is not None and width == len(space):
-        return numbers, (
-            f"model '{name}' was fitted on an array without column names: {in_order_words(space)}",
-        )
+        return numbers, [
+            f"model '{name}' was fitted on an array without column names: {in_order_words(space)}"
+        ]
     raise ModelError(
         f"model '{name}' was fitted on an array of {width} columns without names, and nothing says "
         f"which of them is which of the {len(space)} features; fit it on a DataFrame with the "

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.blackbox import BlackBox, probe_states
+from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
 from pear.decision.inputs import Inputs, MatrixScores, what_to_declare
 from pear.errors import InvalidSetting, ModelError
 from pear.optional import require
@@ -32,8 +32,9 @@ def from_torch(
 ) -> BlackBox:
     """A torch module as a black box.
 
-    One output per row is the favourable decision; several are classes. ``logits`` go
-    through a sigmoid or a softmax here, ``probabilities`` are taken as they are.
+    One output per row is the favourable decision, or the second of two ``classes`` where they
+    are named; several are classes. ``logits`` go through a sigmoid or a softmax here,
+    ``probabilities`` are taken as they are.
 
     Parameters
     ----------
@@ -72,6 +73,8 @@ def from_torch(
         given = function.some_inputs()
         refuse_probabilities(lambda: (function.raw(x) for x in (given, wild(given))), name)
     known = tuple(classes) or problem.interface.classes
+    if _answers_one_number(function):
+        refuse_nameless(problem.goal, known, name)
     return BlackBox(function, problem.space, problem.goal, name=name, classes=known).checked()
 
 
@@ -127,6 +130,13 @@ def _check_columns(function: TorchScores, name: str) -> None:
             f"module '{name}' takes {first.in_features} columns, and what is declared makes "
             f"{given}: correct [model.inputs]"
         )
+
+
+def _answers_one_number(function: TorchScores) -> bool:
+    try:
+        return np.size(function.raw(function.some_inputs()[:1])) == 1
+    except Exception:
+        return False  # What it cannot take is told with the row when it is asked for scores.
 
 
 def refuse_probabilities(ask: Callable[[], Iterable[NDArray[np.float64]]], name: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision.adapters.sklearn import SklearnScores, final_estimator
-from pear.decision.blackbox import BlackBox, favourable_columns, probe_states
+from pear.decision.blackbox import BlackBox, favourable_columns, probes_with_gaps
 from pear.decision.ceilings import ensembles
 from pear.decision.ceilings.ensembles import Found
 from pear.decision.ceilings.linear import LINEAR_READERS
@@ -165,7 +165,7 @@ def look_inside(black_box: BlackBox) -> Inside | None:
         if found is None:
             return None
         inside = Inside(found[1].what, found[0], found[1].model, found[1].link)
-        probes = probe_states(black_box.space, PROBES, np.random.default_rng(2))
+        probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
         real = black_box.probe(probes)
         agree = np.allclose(inside.scores(probes), real, rtol=0.0, atol=1e-5)
     except Exception:
