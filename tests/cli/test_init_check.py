@@ -1,7 +1,10 @@
 """``pear init`` and ``pear check`` from a table to the counts of who has a plan."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -9,9 +12,10 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
-from pear.decision import save_sklearn
+from pear.decision import from_sklearn, save_sklearn
 from pear.errors import InvalidData, InvalidProblem, InvalidSetting
 from pear.problem.files import load_problem, write_problem
+from pear.problem.people import read_people
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +163,28 @@ def test_check_is_loud_where_scores_and_decisions_do_not_agree(folder):
     assert "WARNING: 'approved' never has a favourable class" in output or "too few" in output
     table.drop(columns="approved").to_csv(folder / "without.csv", index=False)
     assert "Scores were not compared with the decisions" in run(*told, folder / "without.csv")
+
+
+def test_zeros_and_ones_with_gaps_and_question_marks_are_read_as_they_were_in_training(tmp_path):
+    rng = np.random.default_rng(0)
+    table = loan_book_table(300, 0)[["monthly_income", "savings", "contract", "approved"]]
+    table["insured"] = np.where(rng.random(300) < 0.2, np.nan, rng.integers(0, 2, 300))
+    table.loc[::9, "contract"] = "?"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    known = pd.read_csv(tmp_path / "t.csv")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["contract"]), remainder=SimpleImputer()
+    )
+    model = make_pipeline(columns, StandardScaler(with_mean=False), LogisticRegression())
+    model.fit(known.drop(columns="approved"), known["approved"])
+    save_sklearn(model, tmp_path / "model.skops")
+    run("init", tmp_path / "t.csv", "-t", "approved", "-m", tmp_path / "model.skops",
+        "-o", tmp_path / "t.toml")  # fmt: skip
+    problem = load_problem(tmp_path / "t.toml")
+    assert "?" in problem.space["contract"].categories
+    assert problem.space["insured"].may_be_missing
+    checked = run("check", tmp_path / "t.toml", "-d", tmp_path / "t.csv", "--sample", 2)
+    assert "do not fit" not in checked
+    people = read_people(tmp_path / "t.csv", problem.space)
+    scores = from_sklearn(model, problem).score(people.states)
+    assert np.allclose(scores, model.predict_proba(known.drop(columns="approved"))[:, 1])

@@ -176,6 +176,8 @@ def test_a_code_that_is_no_category_is_refused():
 def test_booleans_are_read_from_words():
     owner = mixed_space()["owner"]
     assert [owner.code(v) for v in ("yes", "No", " TRUE ", 0, 1.0)] == [1.0, 0.0, 1.0, 0.0, 1.0]
+    # A column of 0 and 1 in which some are missing is written so.
+    assert [owner.code(v) for v in ("1.0", "0.0")] == [1.0, 0.0]
 
 
 def test_scaling_clips_numbers_and_levels_ordered_categories():

@@ -237,6 +237,11 @@ def test_kinds_of_columns_are_guessed_where_no_problem_states_them(tmp_path):
     assert frame["b"].tolist() == ["x, y", None]
     assert frame["c"].tolist() == [None, "1_000"]
     assert not broken
+    # Among texts a question mark is what pandas, and a model trained through it, takes it for.
+    (tmp_path / "t.csv").write_text("a,b\nx,?\n?,2\n")
+    frame, _ = read_table(tmp_path / "t.csv")
+    assert frame["a"].tolist() == ["x", "?"]
+    assert frame["b"].tolist()[1] == 2.0
 
 
 def test_rows_of_another_width_and_empty_lines_are_told_apart(tmp_path):

@@ -283,4 +283,7 @@ class Feature:
         return words.show_amount(value, self.unit, self.language)
 
 
-_WORDS_FOR_BOOLEANS = {"true": 1.0, "yes": 1.0, "1": 1.0, "false": 0.0, "no": 0.0, "0": 0.0}
+_WORDS_FOR_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "1", "1.0"), 1.0),
+    **dict.fromkeys(("false", "no", "0", "0.0"), 0.0),
+}

@@ -44,6 +44,9 @@ OTHER_TABLES = (".json", ".jsonl", ".feather", ".arrow", ".orc", ".avro", ".zip"
 MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"})
 """Texts that stand for a missing value, unless the feature has a category of that name."""
 
+UNKNOWN = "?"
+"""Among texts a value of its own: so pandas reads it, and it is a category to a model then."""
+
 BLOCK = 1 << 20
 """Bytes of text parsed at a time."""
 
@@ -168,7 +171,8 @@ def open_table(path: str | os.PathLike[str]) -> Source:
 def read_table(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Mapping[int, Broken]]:
     """A whole table with the kinds of its columns guessed, and the rows that cannot be read.
 
-    A column of text is one of numbers where every cell is a number or missing.
+    A column of text is one of numbers where every cell is a number or missing; in others a
+    question mark is a text.
     """
     source = open_table(path)
     chunk = source.whole()
@@ -592,4 +596,5 @@ def _guessed(column: pd.Series, from_text: bool) -> pd.Series:
             numbers.append(number)
         else:
             return pd.Series(numbers, index=column.index, dtype=float)
+    values = [_value(cell, False, MISSING_TEXTS - {UNKNOWN}) for cell in column.tolist()]
     return pd.Series(values, index=column.index, dtype=object)
