@@ -109,6 +109,6 @@ def hold_to_the_page(
 
     A file entered that the page leaves out, and one it names that is not entered, are both wrong.
     """
-    told = walk_told(name)
-    assert set(told) == set(entered) - set(besides)
-    assert len(told) == len(set(told)) <= most
+    told, met = walk_told(name), set(entered) - set(besides)
+    assert set(told) == met, f"told, not met: {set(told) - met}; met, not told: {met - set(told)}"
+    assert len(told) == len(set(told)) <= most, f"{len(told)} files, at most {most} may be told"

@@ -76,7 +76,7 @@ def test_urgent_steps_come_first_where_that_changes_nothing(edges, requires, exp
         np.array([0, 1, 2, 3]) / 3,
         planner.plan(start, weights).certificate,
     )
-    found = urgent_first(planner, start, plan)
+    [found] = urgent_first(planner, start, [plan])
     assert [step.feature for step in found.steps] == expected
     assert found.cost == pytest.approx(plan.cost)
     assert [step.score_after for step in found.steps] == pytest.approx([1 / 3, 2 / 3, 1])

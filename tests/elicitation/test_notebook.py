@@ -36,7 +36,7 @@ def test_a_question_is_a_table_of_its_plans(planner):
 def test_a_conversation_is_a_table_of_what_was_said(session):
     table = session.to_frame()
     assert list(table["said"]) == ["answer", "exclude", "answer"]
-    assert list(table["words"]) == ["plan B", "Leave overdue bills as it is", "none of these"]
+    assert list(table["words"]) == ["plan B", "Change your overdue bills", "none of these"]
     session.undo()
     assert len(session.to_frame()) == 2
 

@@ -16,11 +16,11 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.elicitation.settings import Settings
 from pear.errors import InvalidSetting
-from pear.planning.planner import Memory, Planner, plan_from_moves
+from pear.planning.planner import Memory, Planner
 from pear.preferences import (
     GaussianMixturePrior,
     Noiseless,
@@ -30,8 +30,7 @@ from pear.preferences import (
 )
 from pear.preferences.posterior import systematic
 from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
-
-Floats = NDArray[np.float64]
+from pear.problem.plan import plans_along
 
 WITHIN = 1.05
 """A plan within 5% of the best counts as right."""
@@ -151,11 +150,8 @@ class Pool:
         """Costs of all plans under samples ``(n, p)``, shape ``(n, m)``."""
         if not self.plans:
             return np.zeros((len(samples), 0))
-        linear = np.concatenate(self.features) @ samples.T
-        if self.floor is not None:
-            np.maximum(linear, self.floor, out=linear)
         starts = np.cumsum([0, *(len(features) for features in self.features[:-1])])
-        return np.add.reduceat(linear, starts, axis=0).T
+        return costs_under(np.concatenate(self.features), samples, self.floor, starts)
 
 
 def make_pool(problem: Problem, state: Floats, plans: Iterable[Plan]) -> Pool:
@@ -192,7 +188,7 @@ class View:
     best: int
     chosen: tuple[int, ...]
     gain: float
-    survey: Memory | None = None
+    memory: Memory | None = None
 
     @property
     def efforts(self) -> tuple[float, ...]:
@@ -238,9 +234,9 @@ def view_of(
     limits: Limits,
     shown: dict[tuple[int, ...], bool],
     rng: np.random.Generator,
-    survey: Memory | None = None,
+    memory: Memory | None = None,
 ) -> View:
-    """Pool and question for a state, given what is believed and surveyed."""
+    """Pool and question for a state, given what is believed and what the planner remembers."""
     draws = posterior.draw(settings.draws, rng)
     samples, weights = posterior.samples, posterior.weights
     if len(samples) > JUDGES:
@@ -250,18 +246,19 @@ def view_of(
     planned = draws
     if settings.pool == "samples":
         planned = np.vstack([draws, _strangers(posterior, rng)])
-    rounds, survey = candidate_plans(planner, state, planned, mean, settings, limits, rng, survey)
+    rounds, memory = candidate_plans(planner, state, planned, mean, settings, limits, rng, memory)
     plans = [plan for offered in rounds for plan in offered]
     known = {plan.moves for plan in plans}
-    plans += [
-        rebuilt(planner, state, moves, mean, limits)
+    again = [
+        moves
         for moves in shown
         if moves not in known and _legal(planner.problem, state, moves, limits)
     ]
-    pool = make_pool(planner.problem, state, (urgent_first(planner, state, p) for p in plans))
+    plans += rebuilt(planner, state, again, mean, limits)
+    pool = make_pool(planner.problem, state, urgent_first(planner, state, plans))
     costs = pool.costs(samples)
     if not len(pool):
-        return View(state, pool, draws, np.zeros(0), -1, (), 0.0, survey)
+        return View(state, pool, draws, np.zeros(0), -1, (), 0.0, memory)
     expected = weights @ costs
     best = int(np.argmin(np.round(expected, 9)))
     askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
@@ -273,7 +270,7 @@ def view_of(
         chosen = greedy_choice_set(costs, weights, size, chosen, among)
     chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
     gain = expected_gain(costs, weights, chosen)
-    return View(state, pool, draws, expected, best, chosen, gain, survey)
+    return View(state, pool, draws, expected, best, chosen, gain, memory)
 
 
 def _strangers(posterior: Posterior, rng: np.random.Generator) -> Floats:
@@ -293,7 +290,7 @@ def candidate_plans(
     settings: Settings,
     limits: Limits,
     rng: np.random.Generator,
-    survey: Memory | None = None,
+    memory: Memory | None = None,
 ) -> tuple[list[list[Plan]], Memory | None]:
     """Plans to choose from: optima of the draws, or, as the paper does, plans for the mean.
 
@@ -305,9 +302,9 @@ def candidate_plans(
     """
     if settings.pool == "samples":
         planned = np.vstack([mean, draws])
-        most = settings.first_rows if survey is None else settings.pool_rows
+        most = settings.first_rows if memory is None else settings.pool_rows
         found = planner.candidates(
-            state, planned, len(planned), limits, rng, memory=survey, max_rows=most
+            state, planned, len(planned), limits, rng, memory=memory, max_rows=most
         )
         return [list(found.plans)], found.memory
 
@@ -332,38 +329,56 @@ def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limi
 
 
 def rebuilt(
-    planner: Planner, state: Floats, moves: tuple[int, ...], weights: Floats, limits: Limits
-) -> Plan:
-    """The plan of moves shown earlier, priced by these weights."""
-    certificate = Certificate("heuristic")
-    return plan_from_moves(
-        planner, state, moves, weights, certificate, limits=limits, method="shown before"
-    )
+    planner: Planner,
+    state: Floats,
+    sequences: Sequence[tuple[int, ...]],
+    weights: Floats,
+    limits: Limits,
+) -> list[Plan]:
+    """The plans of moves shown earlier, priced by these weights."""
+    n = len(sequences)
+    return plans_along(
+        planner.problem, state, sequences, [weights] * n, planner.black_box.score,
+        [Certificate("heuristic")] * n, limits=[limits] * n, method="shown before",
+        model_fingerprint=planner.black_box.fingerprint,
+    )  # fmt: skip
 
 
-def urgent_first(planner: Planner, state: Floats, plan: Plan) -> Plan:
-    """The plan with steps of higher priority earlier, wherever that costs nothing.
+def urgent_first(planner: Planner, state: Floats, plans: Sequence[Plan]) -> list[Plan]:
+    """The plans with steps of higher priority earlier, wherever that costs nothing."""
+    problem = planner.problem
+    orders = [_urgent_order(problem, plan.moves) for plan in plans]
+    moved = [i for i, plan in enumerate(plans) if orders[i] != plan.moves]
+    usual = problem.usual_weights
+    made = plans_along(
+        problem, state, [orders[i] for i in moved],
+        [np.array(plans[i].weights) if plans[i].weights else usual for i in moved],
+        planner.black_box.score, [plans[i].certificate for i in moved],
+        limits=[plans[i].limits for i in moved], model_fingerprint=planner.black_box.fingerprint,
+    )  # fmt: skip
+    found = list(plans)
+    for i, plan in zip(moved, made, strict=True):
+        found[i] = replace(plan, method=plans[i].method, weights=plans[i].weights)
+    return found
+
+
+def _urgent_order(problem: Problem, sequence: tuple[int, ...]) -> tuple[int, ...]:
+    """The moves with those of higher priority earlier, as far as that costs nothing.
 
     Two neighbours change places where neither changes what the other costs or needs: no edge
     leads from one feature to the other, and neither action requires the other's feature.
     """
-    problem, moves = planner.problem, list(plan.moves)
+    moves = list(sequence)
     actions = [problem.actions.actions[problem.actions.action_of[move]] for move in moves]
     if len({action.priority for action in actions}) < 2:
-        return plan
+        return sequence
     for end in range(len(moves) - 1, 0, -1):
         for i in range(end):
             first, second = actions[i], actions[i + 1]
             if second.priority > first.priority and _independent(problem, first, second):
                 actions[i], actions[i + 1] = second, first
                 moves[i], moves[i + 1] = moves[i + 1], moves[i]
-    if tuple(moves) == plan.moves:
-        return plan
-    weights = np.array(plan.weights) if plan.weights else planner.problem.weight_ranges.mean(axis=1)
-    again = plan_from_moves(
-        planner, state, moves, weights, plan.certificate, limits=plan.limits, method=plan.method
-    )
-    return replace(again, weights=plan.weights)
+    return tuple(moves)
 
 
 def _independent(problem: Problem, first: Action, second: Action) -> bool:

@@ -111,7 +111,7 @@ class Session:
         planner.problem.costs.check_weights(self.prior.mean())
         self.events: tuple[Said, ...] = ()
         self.position = self._first
-        # Invariant: entry i is what i answers lead to, and the survey of a start by then.
+        # Invariant: entry i is what i answers lead to, the memory by then and the start it is of.
         self._beliefs: list[tuple[Posterior, Memory | None, bytes]] = [
             (start_posterior(self.prior, self.settings, self._rng(0)), None, b"")
         ]
@@ -305,7 +305,8 @@ class Session:
             plan = longer if longer.success or not plan.success else plan
         if not plan.success and len(view.pool):
             plan = view.pool.plans[view.best]
-        return self._result(urgent_first(self.planner, self.start, plan))
+        [plan] = urgent_first(self.planner, self.start, [plan])
+        return self._result(plan)
 
     @property
     def surprise(self) -> float:
@@ -385,20 +386,22 @@ class Session:
             for i, plan in enumerate(view.pool.plans)
             if shown.get(plan.moves, True)
         ]
-        weights = self.posterior.mean()
         if open_plans:
             moves = view.pool.plans[min(open_plans)[1]].moves
-            return self._result(rebuilt(self.planner, self.start, moves, weights, self.limits))
-        none = rebuilt(self.planner, self.start, (), weights, self.limits)
-        return self._result(none.with_certificate(Certificate("unknown")))
+            return self._result(self._rebuilt(moves))
+        return self._result(self._rebuilt(()).with_certificate(Certificate("unknown")))
 
     def _chosen(self, best: Result) -> Result:
         """The result about the plan the person accepted, where that is not the best."""
         moves = self.position.accepted
         if not moves or moves == best.plan.moves:
             return best
-        plan = rebuilt(self.planner, self.start, moves, self.posterior.mean(), self.limits)
-        return self._result(plan)
+        return self._result(self._rebuilt(moves))
+
+    def _rebuilt(self, moves: tuple[int, ...]) -> Plan:
+        """A plan from the start by its moves, priced by the mean weights."""
+        [plan] = rebuilt(self.planner, self.start, [moves], self.posterior.mean(), self.limits)
+        return plan
 
     def _result(self, plan: Plan) -> Result:
         view = self._view(at_start=True)
@@ -537,12 +540,12 @@ class Session:
     # Derived
 
     def _belief_after(self, said: Answered) -> tuple[Posterior, Memory | None, bytes]:
-        posterior, survey, of = self._beliefs[self.n_answers]
-        # A survey is of one state: what was asked elsewhere says nothing about the start.
+        posterior, memory, of = self._beliefs[self.n_answers]
+        # A memory is of one state: what was asked elsewhere says nothing about the start.
         if np.array_equal(said.state, self.start, equal_nan=True):
-            survey, of = self._view(at_start=True).survey, self.start.tobytes()
+            memory, of = self._view(at_start=True).memory, self.start.tobytes()
         question = said.question(self.planner.problem)
-        return posterior.update(question, said.answer, self._rng(self.n_answers, 1)), survey, of
+        return posterior.update(question, said.answer, self._rng(self.n_answers, 1)), memory, of
 
     def _advanced(self) -> Floats:
         """The paper's state: after the first step of the last plan chosen.
@@ -570,7 +573,7 @@ class Session:
     def _view_from(self, state: Floats) -> View:
         key = state.tobytes()
         if key not in self._views:
-            posterior, survey, of = self._beliefs[self.n_answers]
+            posterior, memory, of = self._beliefs[self.n_answers]
             self._views[key] = view_of(
                 self.planner,
                 state,
@@ -579,7 +582,7 @@ class Session:
                 self.limits,
                 self._shown(state),
                 self._rng(self.n_answers, 2),
-                survey=survey if of == key else None,
+                memory=memory if of == key else None,
             )
         return self._views[key]
 

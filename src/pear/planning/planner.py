@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting, ModelOutput
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem.plan import plans_along
 
 Floats = NDArray[np.float64]
 
@@ -212,17 +213,8 @@ def plan_from_moves(
     method: str,
 ) -> Plan:
     """A plan with the score before and after each step, asked of the planner's black box."""
-    from pear.problem import walk
-
-    problem = planner.problem
-    scores = planner.black_box.score(walk(state, problem.actions, moves))
-    return problem.make_plan(
-        state,
-        moves,
-        weights,
-        scores,
-        certificate,
-        limits=limits,
-        method=method,
-        model_fingerprint=planner.black_box.fingerprint,
-    )
+    [plan] = plans_along(
+        planner.problem, state, [moves], [weights], planner.black_box.score, [certificate],
+        limits=[limits], method=method, model_fingerprint=planner.black_box.fingerprint,
+    )  # fmt: skip
+    return plan

@@ -71,6 +71,8 @@ class GaussianMixturePrior:
     """Standard deviations ``(c, p)``, or lower Cholesky factors ``(c, p, p)``."""
     shares: NDArray[np.float64] = field(init=False, repr=False)
     """Prior probability of each component, shape ``(c,)``, summing to 1."""
+    background: int | None = field(init=False)
+    """Label of the background component, or None."""
 
     def __post_init__(self) -> None:
         means, covariances, shares = _validated(
@@ -108,6 +110,9 @@ class GaussianMixturePrior:
         self._store("centres", means)
         self._store("shares", shares)
         self._store("factors", _factors(covariances))
+        object.__setattr__(
+            self, "background", len(self.means) if self.background_weight > 0 else None
+        )
 
     def _store(self, name: str, array: NDArray[np.float64]) -> None:
         array.setflags(write=False)
@@ -122,11 +127,6 @@ class GaussianMixturePrior:
     def n_components(self) -> int:
         """Number of components, the background included."""
         return len(self.shares)
-
-    @property
-    def background(self) -> int | None:
-        """Label of the background component, or None."""
-        return len(self.means) if self.background_weight > 0 else None
 
     def with_background(
         self, weight: float = BACKGROUND_WEIGHT, spread: float = BACKGROUND_SPREAD

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+import numpy as np
 import pandas as pd
 
+from pear.arrays import Floats
 from pear.errors import InvalidPlan, InvalidSetting
 from pear.problem.checks import is_finite
-from pear.problem.features import Value
+from pear.problem.costs import walk
+from pear.problem.features import States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.notebook import html_table, plan_frame, plan_title, plot_plan
+
+if TYPE_CHECKING:
+    from pear.problem.problem import Problem
 
 Verdict = Literal["optimal", "infeasible", "bounded", "unknown", "heuristic"]
 
@@ -227,3 +233,132 @@ def _check_numbers(plan: Plan) -> None:
         raise InvalidPlan(
             f"the plan has {len(plan.steps)} steps and {len(plan.moves)} moves; one is missing"
         )
+
+
+# How plans are made of moves
+
+
+def plans_along(
+    problem: Problem,
+    start: Floats,
+    sequences: Sequence[Sequence[int]],
+    weights: Sequence[Floats],
+    score: Callable[[States], Floats],
+    certificates: Sequence[Certificate],
+    *,
+    limits: Sequence[Limits],
+    method: str = "exact",
+    model_fingerprint: str = "",
+) -> list[Plan]:
+    """Plans of n sequences of moves from one state; ``score`` is asked once for all of them.
+
+    It gives the scores ``(m,)`` of m states; for the rest see :func:`make_plans`.
+    """
+    if not len(sequences):
+        return []
+    paths = [walk(start, problem.actions, moves) for moves in sequences]
+    ends = np.cumsum([len(path) for path in paths])
+    scores = np.split(score(np.concatenate(paths)), ends[:-1])
+    return make_plans(
+        problem, [start] * len(paths), sequences, weights, scores, certificates,
+        limits=limits, method=method, model_fingerprint=model_fingerprint,
+    )  # fmt: skip
+
+
+def make_plans(
+    problem: Problem,
+    starts: Sequence[Floats],
+    sequences: Sequence[Sequence[int]],
+    weights: Sequence[Floats],
+    scores: Sequence[Floats],
+    certificates: Sequence[Certificate],
+    *,
+    limits: Sequence[Limits],
+    method: str = "exact",
+    model_fingerprint: str = "",
+) -> list[Plan]:
+    """Plans of n sequences of moves, each with what belongs to it.
+
+    Parameters
+    ----------
+    starts
+        The state ``(d,)`` each plan starts from.
+    sequences
+        The moves of each plan.
+    weights
+        Of each plan ``(p,)``, or samples ``(s, p)``: step costs are then means of the floored
+        costs.
+    scores
+        Of the start and of the state after each step, ``(length + 1,)``.
+    certificates, limits
+        Those of each plan.
+    method, model_fingerprint
+        What found the plans, and the model that scored them.
+
+    Raises
+    ------
+    InvalidSetting
+        Where the scores are not those of the start and of every step.
+    """
+    paths = [walk(start, problem.actions, m) for start, m in zip(starts, sequences, strict=True)]
+    every = [int(move) for moves in sequences for move in moves]
+    before = np.concatenate([path[:-1] for path in paths] or [np.zeros((0, len(problem.space)))])
+    phi = problem.costs.features(before, problem.actions, np.array(every, np.intp))
+    plans, at = [], 0
+    for path, moves, own, known, certificate, limit in zip(
+        paths, sequences, weights, scores, certificates, limits, strict=True
+    ):
+        if len(known) != len(path):
+            raise InvalidSetting(
+                f"'scores' must be of the start and after each of {len(moves)} steps "
+                f"(got {len(known)}); give {len(path)}"
+            )
+        samples = np.atleast_2d(problem.costs.check_weights(own))
+        costs = problem.costs.floored(phi[at : at + len(moves)] @ samples.T).mean(axis=1)
+        at += len(moves)
+        steps = _steps(problem, path, moves, costs.tolist(), np.asarray(known, float).tolist())
+        plan = Plan(
+            start=problem.space.decode(path[:1])[0],
+            steps=steps,
+            cost=float(costs.sum()),
+            score=float(known[-1]),
+            success=bool(known[-1] > problem.goal.bar(limit)),
+            certificate=certificate,
+            moves=tuple(int(move) for move in moves),
+            method=method,
+            problem_fingerprint=problem.fingerprint,
+            model_fingerprint=model_fingerprint,
+            weights=tuple(map(tuple, samples.tolist())),
+            limits=limit,
+        )
+        plans.append(plan)
+    return plans
+
+
+def _steps(
+    problem: Problem, path: States, moves: Sequence[int], costs: list[float], scores: list[float]
+) -> tuple[Step, ...]:
+    """The steps of one plan, with their costs, and the scores before and after each."""
+    steps = []
+    for i, move in enumerate(moves):
+        action = problem.actions.actions[problem.actions.action_of[move]]
+        column = int(problem.actions.feature_of[move])
+        feature, facts = problem.space.features[column], problem.actions.facts(move)
+        before, after = float(path[i, column]), float(path[i + 1, column])
+        steps.append(
+            Step(
+                action=action.name,
+                argument=problem.actions.argument(move),
+                feature=action.feature,
+                before=feature.value(before),
+                after=cast(Value, feature.value(after)),
+                cost=costs[i],
+                score_before=scores[i],
+                score_after=scores[i + 1],
+                words=problem.actions.phrase(move, before, after),
+                weeks=facts.get("weeks"),
+                once=facts.get("once"),
+                monthly=facts.get("monthly"),
+            )
+        )
+    return tuple(steps)

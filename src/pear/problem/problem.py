@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,12 @@ from pear.arrays import Floats
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import Action, ActionSpace, phrase
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
-from pear.problem.costs import CostGraph, as_samples, walk
-from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike, Value
+from pear.problem.costs import CostGraph, as_samples
+from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike
 from pear.problem.inputs import Interface
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.notebook import html_table, problem_frame
-from pear.problem.plan import Certificate, Plan, Step
+from pear.problem.plan import Certificate, Plan, Step, make_plans
 from pear.problem.toml_text import toml_path
 from pear.problem.words import Words, check_phrase
 
@@ -499,7 +499,7 @@ class Problem:
     def make_plan(
         self,
         start: Floats,
-        moves: Any,
+        moves: Sequence[int],
         weights: Floats,
         scores: Floats,
         certificate: Certificate,
@@ -508,58 +508,12 @@ class Problem:
         method: str = "exact",
         model_fingerprint: str = "",
     ) -> Plan:
-        """A :class:`Plan` from a sequence of moves.
-
-        ``weights`` is ``(p,)``, or samples ``(s, p)``: step costs are then means of the
-        floored costs. ``scores`` are of the start and of the state after each step.
-        """
-        moves = [int(move) for move in moves]
-        if len(scores) != len(moves) + 1:
-            raise InvalidSetting(
-                f"'scores' must be of the start and after each of {len(moves)} steps "
-                f"(got {len(scores)}); give {len(moves) + 1}"
-            )
-        states = walk(start, self.actions, moves)
-        costs = np.zeros((0, 1))
-        if moves:
-            costs = self.costs.costs(states[:-1], self.actions, np.array(moves), weights)
-            costs = costs.reshape(len(moves), -1)
-        records = self.space.decode(states)
-        steps = []
-        for i, move in enumerate(moves):
-            action = self.actions.actions[self.actions.action_of[move]]
-            column = self.actions.feature_of[move]
-            facts = self.actions.facts(move)
-            steps.append(
-                Step(
-                    action=action.name,
-                    argument=self.actions.argument(move),
-                    feature=action.feature,
-                    before=records[i][action.feature],
-                    after=cast(Value, records[i + 1][action.feature]),
-                    cost=float(costs[i].mean()),
-                    score_before=float(scores[i]),
-                    score_after=float(scores[i + 1]),
-                    words=self.actions.phrase(move, states[i, column], states[i + 1, column]),
-                    weeks=facts.get("weeks"),
-                    once=facts.get("once"),
-                    monthly=facts.get("monthly"),
-                )
-            )
-        return Plan(
-            start=records[0],
-            steps=tuple(steps),
-            cost=float(costs.mean(axis=1).sum()),
-            score=float(scores[-1]),
-            success=bool(scores[-1] > self.goal.bar(limits)),
-            certificate=certificate,
-            moves=tuple(moves),
-            method=method,
-            problem_fingerprint=self.fingerprint,
-            model_fingerprint=model_fingerprint,
-            weights=tuple(map(tuple, np.atleast_2d(weights).tolist())),
-            limits=limits,
-        )
+        """A :class:`Plan` from a sequence of moves; see :func:`pear.problem.plan.make_plans`."""
+        [plan] = make_plans(
+            self, [start], [moves], [weights], [scores], [certificate],
+            limits=[limits], method=method, model_fingerprint=model_fingerprint,
+        )  # fmt: skip
+        return plan
 
 
 def _range(name: str, pair: Any) -> tuple[float, float]:
