@@ -31,6 +31,7 @@ from pear.datasets import load_dataset
 from pear.datasets.splits import Dataset
 from pear.decision import BlackBox, from_sklearn, several
 from pear.decision.family import bootstraps, retrained
+from pear.decision.inputs import unit_inputs
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Calibration, Robustness, calibrated_margin
 from pear.preferences import default_prior
@@ -42,8 +43,10 @@ HALF = 12_000
 PROVEN = ("optimal", "infeasible")
 
 MODELS: dict[str, Any] = {
-    "logistic": LogisticRegression(C=1.0, max_iter=500),
-    "boosted": HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=12, min_samples_leaf=40),
+    "logistic": LogisticRegression(class_weight="balanced", max_iter=500),
+    "boosted": HistGradientBoostingClassifier(
+        max_iter=40, max_leaf_nodes=12, min_samples_leaf=40, class_weight="balanced"
+    ),
     "network": MLPClassifier((24, 12), alpha=0.01, max_iter=40, early_stopping=True),
 }
 
@@ -98,11 +101,12 @@ def make_world(data: Dataset, kind: str, members: int, split: int) -> World:
         (data.states[rows], data.favourable[rows].astype(int))
         for rows in (chosen[:HALF], chosen[HALF:])
     )
-    inputs = data.problem.space.one_hot(first[0])
+    inputs = unit_inputs(data.problem.space)
     model = MODELS[kind]
     if "random_state" in model.get_params():
         model.set_params(random_state=1)
-    today = from_sklearn(model.fit(inputs, first[1]), data.problem, name=kind, inputs="one_hot")
+    fitted = model.fit(inputs(first[0]), first[1])
+    today = from_sklearn(fitted, data.problem, name=kind, inputs=inputs.columns)
     family = retrained(today, *first, bootstraps(HALF, members, rng), rng)
     everybody = np.arange(HALF)
     again = [everybody, everybody, *(rng.integers(0, HALF, HALF) for _ in range(4))]

@@ -18,7 +18,7 @@ from pear.problem.features import FeatureSpace, States
 from pear.problem.problem import class_key
 
 if TYPE_CHECKING:
-    from pear.decision.ceilings import Inside
+    from pear.decision.ceilings import Inside, Together
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""
@@ -147,10 +147,13 @@ class BlackBox:
         return self.score(states) > self.goal.bar(limits)
 
     @cached_property
-    def inside(self) -> Inside | None:
+    def inside(self) -> Inside | Together | None:
         """What can be read from the model for score ceilings; None where nothing can."""
-        from pear.decision.ceilings import look_inside
+        from pear.decision.ceilings import look_inside, together
+        from pear.decision.several import SeveralScores
 
+        if isinstance(self.function, SeveralScores):
+            return together(self.function)
         return look_inside(self)
 
     def probe(self, states: States) -> NDArray[np.float64]:

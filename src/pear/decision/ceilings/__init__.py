@@ -3,5 +3,16 @@
 from pear.decision.ceilings.bound import ceiling, fix, narrow, narrow_again
 from pear.decision.ceilings.inside import Inside, look_inside
 from pear.decision.ceilings.specialised import Specialised
+from pear.decision.ceilings.together import Together, together
 
-__all__ = ["Inside", "Specialised", "ceiling", "fix", "look_inside", "narrow", "narrow_again"]
+__all__ = [
+    "Inside",
+    "Specialised",
+    "Together",
+    "ceiling",
+    "fix",
+    "look_inside",
+    "narrow",
+    "narrow_again",
+    "together",
+]

@@ -27,7 +27,7 @@ from pear.problem import Certificate, Limits, walk
 from pear.problem.plan import Verdict
 
 if TYPE_CHECKING:
-    from pear.decision.ceilings import Inside, Specialised
+    from pear.decision.ceilings import Inside, Specialised, Together
     from pear.planning.exact.drive import Clock
 
 FIRST_BATCH, LARGEST_BATCH = 64, 8_192
@@ -102,7 +102,7 @@ class Search:
     max_rows: int
     max_changes: int
     clock: Clock
-    inside: Inside | None = None
+    inside: Inside | Together | None = None
     memory: ScoreMemory | None = None
     first_batch: int = FIRST_BATCH
     hurried: bool = False
