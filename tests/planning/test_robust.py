@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.decision import from_callable, from_sklearn, load_model, save_sklearn
-from pear.decision.family import bootstraps, retrained, windows
+from pear.decision.family import bootstraps, halves, retrained, windows
 from pear.errors import InvalidData, InvalidSetting, ModelError
 from pear.planning.exact import ExactPlanner
-from pear.planning.robust import Robustness, calibrated_margin
+from pear.planning.robust import Rehearsal, Robustness, calibrated_margin
 from pear.problem import Action, Feature, Limits, Problem
 from pear.problem.files import write_problem
 
@@ -106,21 +106,41 @@ def test_the_margin_is_the_smallest_that_is_enough(problem):
     # A plan of margin m leads above 200 * (0.5 + m), in tens; models need 100, 110, ... 190.
     planner = ExactPlanner(problem, needing(100, problem))
     models = [needing(income - 1, problem) for income in range(100, 200, 10)]
-    found = calibrated_margin(planner, np.zeros((1, 1)), np.full(1, 99.0), models, demanded=0.5)
+    one = [Rehearsal(planner, models)]
+    found = calibrated_margin(one, np.zeros((1, 1)), np.full(1, 99.0), demanded=0.5)
     # Half of the models need 140: a margin of 0.16 reaches it, 0.13 ends at 130.
     assert found.margin == 0.16
     assert found.share >= 0.5
     assert found.cost_ratio > 1
-    assert calibrated_margin(planner, np.zeros((1, 1)), np.ones(1), models, 1.0).margin == 0.4
-    beyond = calibrated_margin(planner, np.zeros((1, 1)), np.ones(1), [needing(400, problem)])
+    assert calibrated_margin(one, np.zeros((1, 1)), np.ones(1), 1.0).margin == 0.4
+    never = [Rehearsal(planner, [needing(400, problem)])]
+    beyond = calibrated_margin(never, np.zeros((1, 1)), np.ones(1))
     assert beyond.margin is None
     assert "No margin" in beyond.words()
 
 
 def test_the_share_demanded_must_be_one(problem):
     with pytest.raises(InvalidSetting, match="'demanded'"):
-        calibrated_margin(ExactPlanner(problem, needing(50, problem)), np.zeros((1, 1)),
-                          np.ones(1), [needing(50, problem)], 1.5)  # fmt: skip
+        calibrated_margin([], np.zeros((1, 1)), np.ones(1), 1.5)
+
+
+def test_people_are_dealt_out_and_only_those_refused_are_planned_for(problem):
+    # The first planner's model refuses up to 99, the second's up to 149.
+    pairs = [(100, 100), (150, 150)]
+    rehearsals = [
+        Rehearsal(ExactPlanner(problem, needing(a, problem)), [needing(b, problem)])
+        for a, b in pairs
+    ]
+    states = np.array([[0.0], [0.0], [120.0], [120.0]])
+    found = calibrated_margin(rehearsals, states, np.ones(1))
+    assert (found.people, found.models, found.share, found.margin) == (3, 2, 1.0, 0.0)
+
+
+def test_halves_share_nobody():
+    samples = halves(9, 3, np.random.default_rng(0))
+    for first, second in zip(samples[::2], samples[1::2], strict=True):
+        assert not set(first) & set(second)
+        assert len(set(first)) == len(set(second)) == 4
 
 
 @pytest.fixture

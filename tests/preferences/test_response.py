@@ -142,3 +142,15 @@ def test_what_earlier_versions_called_temperature_is_read_as_sharpness():
     assert response_from_dict({"model": "logistic", "temperature": 0.4}) == Logistic(0.4)
     stored = {"model": "unknown_temperature", "median": 0.5, "spread": 2.0}
     assert response_from_dict(stored) == UnknownSharpness(0.5, 2.0)
+
+
+def test_with_lapses_no_answer_says_more_than_a_slip_would():
+    costs = np.array([[0.0, 1e6]])
+    model = UnknownSharpness(1.0, 0.5, lapses=0.2)
+    assert np.exp(model.log_probabilities(costs)) == pytest.approx(np.array([[0.9, 0.1]]))
+    given = model.given(np.zeros(1))
+    assert np.exp(given.log_probabilities(costs)) == pytest.approx(np.array([[0.9, 0.1]]))
+    assert np.exp(given.log_choice(costs[:, 1], costs[None, :, 0])) == pytest.approx([0.1])
+    assert response_from_dict(model.to_dict()) == model
+    with pytest.raises(InvalidSetting, match="'lapses'"):
+        UnknownSharpness(lapses=1.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +12,12 @@ from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from pear.decision import BlackBox
+    from pear.planning.robust import Rehearsal
     from pear.problem import Plan, Problem
+    from pear.problem.features import States
 
 
 def command(
@@ -57,7 +61,8 @@ def command(
 
     from pear.decision import load_models
     from pear.errors import InvalidSetting
-    from pear.planning.robust import Robustness
+    from pear.planning.exact import ExactPlanner
+    from pear.planning.robust import Rehearsal, Robustness
     from pear.portfolio.run import read_problem_and_model
 
     stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
@@ -70,29 +75,65 @@ def command(
     today = place.load(stated)
     if version:
         models = load_models(version, stated, trusted=trust or ())
+        rehearsals = [Rehearsal(ExactPlanner(stated, today), models)]
     else:
         assert data is not None
-        models = _retrained(today, stated, data, label, retrain, time, rng)
+        past = _past(stated, data, label, time)
+        models = past.again(today, retrain, rng)
         _keep(models, keep)
+        rehearsals = past.rehearsals(today, stated, retrain, rng) if people is not None else []
     if plans is not None:
         typer.echo(Robustness.of(_read(plans, stated), stated, models).words(demand))
     if people is not None:
-        _margin(today, stated, people, models, demand, sample, rng)
+        _margin(today, stated, people, rehearsals, demand, sample, rng)
     if plans is None and people is None and keep is None:
         raise InvalidSetting("nothing to do: give '--plans', '--people' or '--keep'")
 
 
-def _retrained(
-    today: BlackBox,
-    problem: Problem,
-    data: Path,
-    label: str | None,
-    count: int,
-    time: str | None,
-    rng: np.random.Generator,
-) -> list[BlackBox]:
-    """Today's model, trained again on the people of a table."""
-    from pear.decision.family import bootstraps, retrained, windows
+@dataclass(frozen=True)
+class _Past:
+    """People of a table, their decisions, and their times where windows of time are cut."""
+
+    states: States
+    labels: list[Any]
+    times: NDArray[Any] | None
+
+    def again(self, today: BlackBox, count: int, rng: np.random.Generator) -> list[BlackBox]:
+        """Today's model, trained again on bootstraps or windows of time."""
+        from pear.decision.family import bootstraps, retrained, windows
+
+        if self.times is not None:
+            samples = windows(self.times, count)
+        else:
+            samples = bootstraps(len(self.states), count, rng)
+        return retrained(today, self.states, self.labels, samples, rng)
+
+    def rehearsals(
+        self, today: BlackBox, problem: Problem, count: int, rng: np.random.Generator
+    ) -> list[Rehearsal]:
+        """Planners for models of one half of the people, and the models of the other that decide:
+        the earlier and the later half where times are given."""
+        import numpy as np
+
+        from pear.decision.family import halves, retrained
+        from pear.planning.exact import ExactPlanner
+        from pear.planning.robust import Rehearsal
+
+        if self.times is not None:
+            order = np.argsort(self.times, kind="stable")
+            samples = [order[: len(order) // 2], order[len(order) // 2 :]]
+        else:
+            samples = halves(len(self.states), max(1, count // 2), rng)
+        models = retrained(today, self.states, self.labels, samples, rng)
+        pairs = zip(models[::2], models[1::2], strict=True)
+        if self.times is not None:
+            return [Rehearsal(ExactPlanner(problem, a), [b]) for a, b in pairs]
+        both = [(a, b) for pair in pairs for a, b in (pair, pair[::-1])]
+        return [Rehearsal(ExactPlanner(problem, a), [b]) for a, b in both]
+
+
+def _past(problem: Problem, data: Path, label: str | None, time: str | None) -> _Past:
+    """The people of a table that today's model can be trained on again."""
     from pear.errors import InvalidData, InvalidSetting
     from pear.problem.people import read_people
     from pear.problem.tables import read_table
@@ -109,11 +150,7 @@ def _retrained(
     if known.bad:
         typer.echo(known.bad_words())
     table = table.loc[known.rows]
-    if time:
-        samples = windows(table[time].to_numpy(), count)
-    else:
-        samples = bootstraps(len(known), count, rng)
-    return retrained(today, known.states, table[label].tolist(), samples, rng)
+    return _Past(known.states, table[label].tolist(), table[time].to_numpy() if time else None)
 
 
 def _keep(models: list[BlackBox], folder: Path | None) -> None:
@@ -145,7 +182,7 @@ def _margin(
     today: BlackBox,
     problem: Problem,
     people: Path,
-    models: list[BlackBox],
+    rehearsals: list[Rehearsal],
     demand: float,
     sample: int,
     rng: np.random.Generator,
@@ -154,7 +191,6 @@ def _margin(
     import numpy as np
 
     from pear.errors import InvalidData
-    from pear.planning.exact import ExactPlanner
     from pear.planning.robust import calibrated_margin
     from pear.problem.people import read_people
 
@@ -164,5 +200,4 @@ def _margin(
         raise InvalidData(f"nobody in '{people}' is refused; there is nothing to plan for")
     chosen = rng.choice(refused, min(sample, len(refused)), replace=False)
     weights = problem.weight_ranges.mean(axis=1)
-    planner = ExactPlanner(problem, today)
-    typer.echo(calibrated_margin(planner, states[chosen], weights, models, demand).words())
+    typer.echo(calibrated_margin(rehearsals, states[chosen], weights, demand).words())

@@ -35,6 +35,22 @@ def bootstraps(n_people: int, n: int, rng: np.random.Generator) -> list[Rows]:
     return [rng.integers(0, n_people, max(1, n_people // 2)) for _ in range(n)]
 
 
+def halves(n_people: int, n: int, rng: np.random.Generator) -> list[Rows]:
+    """2 n halves of the people: each of even number and the next have nobody in common.
+
+    A model trained on one of such a pair plans, the model trained on the other decides: what
+    happens when tomorrow's model is trained on new people, rehearsed on those there are.
+
+    >>> [len(rows) for rows in halves(5, 1, np.random.default_rng(0))]
+    [2, 2]
+    """
+    size, samples = n_people // 2, []
+    for _ in range(n):
+        order = rng.permutation(n_people)
+        samples += [order[:size], order[size : 2 * size]]
+    return samples
+
+
 def windows(times: ArrayLike, n: int) -> list[Rows]:
     """n windows of time, each with half of the people: from the earliest to the latest.
 

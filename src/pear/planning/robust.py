@@ -116,34 +116,61 @@ class Calibration:
         )
 
 
+@dataclass(frozen=True)
+class Rehearsal:
+    """A planner for a model of today, and the models that decide tomorrow about its plans."""
+
+    planner: Planner
+    models: Sequence[BlackBox]
+
+
 def calibrated_margin(
-    planner: Planner,
+    rehearsals: Sequence[Rehearsal],
     states: Floats,
     weights: Floats,
-    models: Sequence[BlackBox],
     demanded: float = 0.95,
 ) -> Calibration:
     """Which margin keeps plans valid in a share of the models?
 
+    Plans look for what a model likes, its mistakes included. Models that share people with the one
+    planned for share some of its mistakes, and promise too much: :func:`.halves` of
+    :mod:`pear.decision.family` makes pairs that share nobody.
+
     Parameters
     ----------
-    planner
-        Plans for the model of today.
+    rehearsals
+        Each plans for those of its people whom its own model refuses. The people are dealt out to
+        the rehearsals in turn.
     states, weights
-        People it refuses ``(n, d)``, and their weights ``(p,)`` or ``(n, p)``.
-    models
-        The models that could decide tomorrow.
+        People ``(n, d)``, and their weights ``(p,)`` or ``(n, p)``.
     demanded
-        The share of them that must accept a plan, on average over the plans.
+        The share of the models that must accept a plan, on average over the plans.
     """
     if not 0 < demanded <= 1:
         raise InvalidSetting(f"'demanded' must be a share above 0, at most 1 (got {demanded!r})")
     if not len(states):
         raise InvalidSetting("'states' must have at least one person (got none)")
-    problem = planner.problem
+    if not rehearsals:
+        raise InvalidSetting("'rehearsals' must have at least one (got none)")
+    problem = rehearsals[0].planner.problem
+    each = np.broadcast_to(weights, (len(states), np.shape(weights)[-1]))
+    dealt = []
+    for number, rehearsal in enumerate(rehearsals):
+        mine = np.arange(number, len(states), len(rehearsals))
+        mine = mine[~rehearsal.planner.black_box.favourable(states[mine])]
+        dealt.append((rehearsal, states[mine], each[mine]))
 
-    def plans_with(margin: float) -> list[Plan]:
-        return planner.plan_many(states, weights, Limits(margin=margin))
+    def plans_with(margin: float) -> list[list[Plan]]:
+        limits = Limits(margin=margin)
+        return [one.planner.plan_many(own, theirs, limits) for one, own, theirs in dealt]
+
+    def share_of(plans: Sequence[Sequence[Plan]]) -> float:
+        found = [
+            answers.mean(axis=1)
+            for mine, (rehearsal, _, _) in zip(plans, dealt, strict=True)
+            if len(answers := Robustness.of(mine, problem, rehearsal.models).answers)
+        ]
+        return float(np.concatenate(found).mean()) if found else float("nan")
 
     plain = plans_with(0.0)
     margins = [one for one in MARGINS if problem.goal.threshold + one < 1]
@@ -152,19 +179,24 @@ def calibrated_margin(
     while low < high:
         middle = (low + high) // 2
         made[middle] = made.get(middle) or plans_with(margins[middle])
-        if Robustness.of(made[middle], problem, models).share >= demanded:
+        if share_of(made[middle]) >= demanded:
             high = middle
         else:
             low = middle + 1
     chosen = made[min(low, len(margins) - 1)]
-    both = [(a, b) for a, b in zip(plain, chosen, strict=True) if a.success and b.success]
+    both = [
+        (before, after)
+        for mine, theirs in zip(plain, chosen, strict=True)
+        for before, after in zip(mine, theirs, strict=True)
+        if before.success and after.success
+    ]
     spent = sum(before.cost for before, _ in both)
     return Calibration(
         margin=margins[low] if low < len(margins) else None,
         demanded=demanded,
-        share=Robustness.of(chosen, problem, models).share,
+        share=share_of(chosen),
         cost_ratio=sum(after.cost for _, after in both) / spent if spent else 1.0,
-        planned=len(both) / max(1, sum(plan.success for plan in plain)),
-        people=len(states),
-        models=len(models),
+        planned=len(both) / max(1, sum(plan.success for mine in plain for plan in mine)),
+        people=sum(len(own) for _, own, _ in dealt),
+        models=len({id(model) for one in rehearsals for model in one.models}),
     )

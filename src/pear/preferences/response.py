@@ -95,7 +95,8 @@ class UnknownSharpness:
 
     The sharpness is log-normal: ``median`` times ``exp(spread * z)`` with z standard normal.
     A posterior infers it together with the weights. Asked without a posterior, the model
-    averages over the values it thinks possible.
+    averages over the values it thinks possible. ``lapses`` is the share of answers given without
+    looking at costs at all, by a slip or by a habit: no single answer then says more than that.
 
     >>> model = UnknownSharpness(median=1.0, spread=0.5)
     >>> np.exp(model.log_probabilities(np.array([[3.0, 3.0]]))).round(6)
@@ -104,9 +105,14 @@ class UnknownSharpness:
 
     median: float = 0.9
     spread: float = 1.0
+    lapses: float = 0.0
 
     def __post_init__(self) -> None:
         _require_sharpness(self.median, "median")
+        if not (is_finite(self.lapses) and 0 <= self.lapses < 1):
+            raise InvalidSetting(
+                f"'lapses' must be a share below 1 (got {self.lapses!r}); 0 is none"
+            )
         if not (is_finite(self.spread) and self.spread > 0):
             raise InvalidSetting(
                 f"'spread' must be a positive number (got {self.spread!r}); use "
@@ -119,7 +125,7 @@ class UnknownSharpness:
 
     def given(self, standard: NDArray[np.float64]) -> PerSampleLogistic:
         """The response model of n people whose sharpness is known, standard values ``(n,)``."""
-        return PerSampleLogistic(self.sharpness(standard))
+        return PerSampleLogistic(self.sharpness(standard), self.lapses)
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         nodes, masses = np.polynomial.hermite_e.hermegauss(15)
@@ -127,14 +133,15 @@ class UnknownSharpness:
             np.log(mass / masses.sum()) + _log_softmax(costs, sharpness)
             for sharpness, mass in zip(self.sharpness(nodes), masses, strict=True)
         ]
-        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+        return _with_lapses(np.logaddexp.reduce(terms, axis=0), self.lapses, costs.shape[-1])
 
     def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
         costs = np.moveaxis(np.concatenate([chosen[None], others]), 0, -1)
         return np.asarray(self.log_probabilities(costs)[..., 0])
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "unknown_sharpness", "median": self.median, "spread": self.spread}
+        stored = {"model": "unknown_sharpness", "median": self.median, "spread": self.spread}
+        return {**stored, "lapses": self.lapses} if self.lapses else stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,16 +149,20 @@ class PerSampleLogistic:
     """Logistic answers of n people, each with a sharpness of their own, shape ``(n,)``."""
 
     sharpness: NDArray[np.float64]
+    lapses: float = 0.0
 
     def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
         """As for the others; the axis before the last is the people's, of length n."""
-        return _log_softmax(costs, self.sharpness[:, None])
+        by_costs = _log_softmax(costs, self.sharpness[:, None])
+        return _with_lapses(by_costs, self.lapses, costs.shape[-1])
 
     def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
-        return _log_first(chosen, others, self.sharpness)
+        by_costs = _log_first(chosen, others, self.sharpness)
+        return _with_lapses(by_costs, self.lapses, 1 + len(others))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "per_sample_logistic", "sharpness": self.sharpness.tolist()}
+        stored = {"model": "per_sample_logistic", "sharpness": self.sharpness.tolist()}
+        return {**stored, "lapses": self.lapses} if self.lapses else stored
 
 
 def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
@@ -164,7 +175,8 @@ def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
     name = settings.pop("model", None)
     name = _RENAMED.get(str(name), name)
     if name == "per_sample_logistic":
-        return PerSampleLogistic(np.asarray(settings["sharpness"], dtype=float))
+        sharpness = np.asarray(settings["sharpness"], dtype=float)
+        return PerSampleLogistic(sharpness, settings.get("lapses", 0.0))
     models = {
         "logistic": Logistic,
         "noiseless": Noiseless,
@@ -193,6 +205,15 @@ _RENAMED = {
 def _log_softmax(costs: Costs, sharpness: float | NDArray[np.float64]) -> NDArray[np.float64]:
     utilities = -sharpness * (costs - costs.min(axis=-1, keepdims=True))
     return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
+
+
+def _with_lapses(
+    log_probabilities: NDArray[np.float64], lapses: float, k: int
+) -> NDArray[np.float64]:
+    """The same where a share of the answers is any of the k plans, by chance."""
+    if not lapses:
+        return log_probabilities
+    return np.asarray(np.log((1 - lapses) * np.exp(log_probabilities) + lapses / k))
 
 
 def _log_first(

@@ -1,9 +1,9 @@
 """Ceilings of several models that decide together: what one of them refuses surely is refused.
 
-Where all must say yes, the ceiling of any single one holds: that of the model which likes the person
-least is taken. Where a share is enough, some of them may say no: of as many models as may, and one
-more, at least one says yes. Linear ones of these are bounded together, by the largest gain that any
-of them sees in each option; other kinds are not.
+Where all must say yes, the ceiling of any single one holds: that of the model which likes the
+person least is taken. Where a share is enough, some may say no: of as many models as may, and one
+more, at least one says yes. Linear ones of these are bounded together, by the largest gain that
+any of them sees in each option; other kinds are not.
 """
 
 from __future__ import annotations
@@ -74,5 +74,4 @@ def _bounded_together(models: Sequence[Specialised]) -> Specialised | None:
     fields["base"][:] = max(bases)
     size = max(abs(model.base[0]) + abs(model.required) for model in models)
     size += float(np.abs(fields["gains"]).max(axis=1).sum())
-    return Specialised(kind=LINEAR, required=-2.0**-48 * size, **fields)
-
+    return Specialised(kind=LINEAR, required=-(2.0**-48) * size, **fields)
