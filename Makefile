@@ -3,6 +3,7 @@
 #   make demo     install the core and run the demo in the terminal
 #   make install  install the package with every extra
 #   make test     lint, format check, types, tests with coverage
+#   make quick    what changes break first: no slow tests, SQLite only; under two minutes
 #   make bench    the quick form of every benchmark, figures under results/bench/
 #   make docs     build the documentation site with strict links; run its examples and notebooks
 #   make clean    remove what the targets above made, except the environment
@@ -21,7 +22,7 @@ PEERS := $(VENV)/.installed-peers
 AT_LEAST_CORE := $(if $(wildcard $(ALL)),$(ALL),$(CORE))
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: install demo test lint types unit bench docs clean distclean
+.PHONY: install demo test quick lint types unit bench docs clean distclean
 .DEFAULT_GOAL := install
 
 $(BIN)/python:
@@ -59,6 +60,13 @@ unit: $(ALL)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile --cov --cov-report=term $(PYTEST_ARGS)
 
 test: lint types unit
+
+quick: export OMP_NUM_THREADS ?= 1
+quick: export OPENBLAS_NUM_THREADS ?= 1
+quick: $(ALL)
+	$(BIN)/ruff check --quiet .
+	$(BIN)/pytest -q -n $(PYTEST_WORKERS) --dist loadfile \
+	  -m "not slow and not browser and not postgresql" $(PYTEST_ARGS)
 
 bench: $(PEERS)
 	@mkdir -p results/bench

@@ -19,6 +19,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, cwd: str | None = None) -> None:
         self.screen = ""
+        self._waited_for = 0
         control, inside = pty.openpty()
         self._control = control
         self.process = subprocess.Popen(
@@ -35,13 +36,14 @@ class Terminal:
         os.close(inside)
 
     def wait_for(self, *texts: str, seconds: float = 90.0) -> str:
-        """Read until one of the texts stands on the screen after what was read before."""
-        seen = len(self.screen)
+        """Read until one of the texts stands on the screen after the last one waited for."""
+        begin = self._waited_for
         limit = time.monotonic() + seconds
-        while not any(text in self.screen[seen:] for text in texts):
+        while not (ends := [at + len(t) for t in texts if (at := self.screen.find(t, begin)) >= 0]):
             if not self._read(limit):
                 raise AssertionError(f"{texts!r} never came; the screen was:\n{self.screen}")
-        return self.screen[seen:]
+        self._waited_for = min(ends)
+        return self.screen[begin:]
 
     def press(self, keys: str) -> None:
         os.write(self._control, keys.encode())

@@ -92,6 +92,7 @@ def test_the_demo_asks_you_at_a_terminal():
     assert "Your plan" in terminal.screen
 
 
+@pytest.mark.slow
 def test_the_demo_speaks_other_languages():
     result = subprocess.run(
         [sys.executable, "-m", "pear", "demo", "--person", "Ben", "--language", "de"],
@@ -105,6 +106,7 @@ def test_the_demo_speaks_other_languages():
         assert part in result.stdout
 
 
+@pytest.mark.slow
 def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     first = ask(lender_folder, "--again")
     first.wait_for("quit")

@@ -46,6 +46,7 @@ def train(folder, *more):
     return result
 
 
+@pytest.mark.slow
 def test_training_writes_a_policy_and_its_curves(folder):
     from pear.planning.learned import Policy
 
@@ -61,6 +62,7 @@ def test_training_writes_a_policy_and_its_curves(folder):
     assert not (folder / "fare.safetensors.checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_interrupted_training_loses_at_most_one_interval(folder, monkeypatch):
     from pear.planning.learned import Policy
     from pear.planning.learned.training import Trainer

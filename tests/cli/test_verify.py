@@ -49,6 +49,7 @@ def verify(folder, plan="plan.json", model="model.skops"):
     return CliRunner().invoke(app, ["verify", str(folder / plan), *problem])
 
 
+@pytest.mark.slow
 def test_a_plan_from_files_is_confirmed(audit):
     result = verify(audit)
     assert result.exit_code == 0, result.output

@@ -16,6 +16,7 @@ def book():
 
 
 @pytest.mark.parametrize(("kind", "least"), [("logistic", 0.86), ("tree", 0.76), ("network", 0.78)])
+@pytest.mark.slow
 def test_trained_stored_and_read_again(kind, least, book, monkeypatch):
     if kind == "network":
         pytest.importorskip("torch", reason="needs the extra 'learned'")

@@ -13,6 +13,17 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 
 
+AFTERWARDS = {
+    "portfolio.md": """
+import pandas as pd
+row = pd.read_parquet("plans.parquet").iloc[refused]
+assert json.loads(row["limits"]) == {"features": ["monthly_income"]}
+assert "monthly_income" not in {step["feature"] for step in json.loads(row["steps"])}
+"""
+}
+"""What must hold once the examples of a page have run."""
+
+
 def links(text: str) -> list[str]:
     without_code = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"\]\((?!https?:|#|mailto:)([^)\s#]+)", without_code)
@@ -38,9 +49,10 @@ def test_links_lead_to_files(path):
     [path for path in DOCUMENTS if path.name != "README.md" and examples(path.read_text())],
     ids=lambda path: path.name,
 )
+@pytest.mark.slow
 def test_examples_run_one_after_the_other(path, tmp_path):
     script = tmp_path / "examples.py"
-    script.write_text("\n".join(examples(path.read_text())))
+    script.write_text("\n".join([*examples(path.read_text()), AFTERWARDS.get(path.name, "")]))
     finished = subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,

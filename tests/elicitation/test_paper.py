@@ -132,6 +132,7 @@ def test_answers_bring_the_plan_nearer_to_the_cheapest_one():
     assert mean_cost() <= before
 
 
+@pytest.mark.slow
 def test_searches_for_the_same_weights_propose_different_plans():
     pytest.importorskip("torch")
     problem, rng = small_problem(), np.random.default_rng(2)

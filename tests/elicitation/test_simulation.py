@@ -42,6 +42,7 @@ def test_more_answers_bring_the_plan_to_the_optimum():
     assert (table["excess"] >= -1e-9).all()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_rows_whatever_the_number_of_workers():
     pd.testing.assert_frame_equal(run(workers=1), run(workers=2))
 

@@ -99,6 +99,7 @@ def test_a_conversation_stored_before_there_was_a_format_is_read(stored):
     assert Session.from_dict(data, lender(), prior()).to_json() == stored
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_asks_the_same(stored):
     code = (
         "import sys; from pear.elicitation import Session\n"

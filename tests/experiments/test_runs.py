@@ -73,6 +73,7 @@ def test_killed_workers_and_their_number_change_no_row(
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_where_it_was(expected, tmp_path, monkeypatch, cache):
     class Stopped(Exception):
         pass

@@ -112,6 +112,7 @@ def test_the_command_line_lists_its_commands_without_any_extra():
     assert "Usage: pear" in shown
 
 
+@pytest.mark.slow
 def test_a_whole_conversation_is_held_without_any_extra():
     shown = output_of(
         BLOCKER + "import sys\nsys.argv = ['pear', 'demo', '--simulate']\n"
@@ -121,6 +122,7 @@ def test_a_whole_conversation_is_held_without_any_extra():
     assert "none is easier for you" in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_problem_and_plans_without_any_extra(tmp_path):
     """``pear init`` and ``pear check`` on a scikit-learn model kept as skops."""
     script = f"""

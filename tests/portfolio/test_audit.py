@@ -49,6 +49,7 @@ def portfolio(n=800, seed=0, dearer=1.0, rarer=0.0):
     )
 
 
+@pytest.mark.slow
 def test_chance_is_not_flagged_more_often_than_the_stated_level():
     flagged = [bool(audit(PROBLEM, portfolio(400, seed)).flagged) for seed in range(100)]
     # With probability 0.05 each, more than 12 of 100 happen once in a thousand times.

@@ -74,6 +74,7 @@ def test_under_the_prior_no_plan_has_less_mean_floored_cost(tmp_path):
     assert differs, "the mean weights would give the same plans: nothing is tested"
 
 
+@pytest.mark.slow
 def test_samples_give_the_same_plans_alone_and_with_any_number_of_workers(tmp_path, table):
     given = Everyone.under(PRIOR, 8)
     plan(table, tmp_path / "one.parquet", given)

@@ -55,6 +55,7 @@ def pear(folder, *arguments, keys=None):
 @pytest.mark.parametrize(
     ("table", "who"), [("named.csv", "--id"), ("named.csv", "--row"), ("nameless.csv", "--row")]
 )
+@pytest.mark.slow
 def test_what_is_said_in_the_terminal_counts_in_the_plans(folder, tmp_path, table, who):
     """Somebody rules out a step and answers; planning the table respects it for them alone."""
     states = PROBLEM.states(pd.read_csv(folder / table)[list(SPACE.names)])

@@ -96,6 +96,7 @@ def test_limits_that_were_taken_back_are_not_kept(tmp_path):
         pd.testing.assert_frame_equal(plans, without)
 
 
+@pytest.mark.slow
 def test_limits_and_answers_count_together_for_any_number_of_workers(tmp_path):
     (name, (record, feature)), *_ = refused().items()
 

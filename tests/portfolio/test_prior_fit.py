@@ -115,6 +115,7 @@ def test_a_prior_worse_than_a_guess_is_told():
     assert "worse than a guess" not in replace(better, new=-0.6).words()
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter():
     told = conversations(PEOPLE, 40)
     one, two = (_read_all(told, WIDE, QUICK, [0], workers) for workers in (1, 2))

@@ -78,6 +78,7 @@ def test_approved_people_are_marked_and_have_nothing_to_do(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.slow
 def test_any_number_of_workers_writes_the_same_file(tmp_path, table, workers):
     plan(table, tmp_path / "one.parquet")
     plan(table, tmp_path / "many.parquet", workers=workers)
@@ -269,6 +270,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_in_the_middle_gives_the_same_output(tmp_path):
     table = write(people(240), tmp_path / "people.parquet")
     (tmp_path / "run.py").write_text(KILLED)
@@ -313,6 +315,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.slow
 def test_ctrl_c_keeps_everybody_being_searched(tmp_path, workers):
     table = write(people(240), tmp_path / "people.parquet")
     (tmp_path / "run.py").write_text(STOPPED)
@@ -358,6 +361,7 @@ class Deadly:
         return black_box().score(states)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_twice_gives_the_same_output(tmp_path, table):
     (tmp_path / "parent").write_text(str(os.getpid()))
     model = black_box()

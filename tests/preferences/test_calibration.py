@@ -91,6 +91,7 @@ def test_particles_are_calibrated_on_separated_components(response):
     assert shares[happened].mean() > SEPARATED.shares @ SEPARATED.shares + 0.08
 
 
+@pytest.mark.slow
 def test_ensemble_slices_are_calibrated_on_one_component():
     def start(prior, response, rng):
         return EnsembleSlicePosterior.start(

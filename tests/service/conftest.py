@@ -32,7 +32,7 @@ def postgres():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-KINDS = ["sqlite", "postgresql"]
+KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 
 
 def _address(request, folder):

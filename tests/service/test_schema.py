@@ -55,6 +55,7 @@ def test_every_request_body_has_an_example_that_fits(client):
 
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])
+@pytest.mark.slow
 def test_whatever_is_sent_the_answer_is_as_described(client, mode):
     description = schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
     tried = set()

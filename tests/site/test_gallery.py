@@ -23,6 +23,7 @@ def load_runner():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_the_notebook_runs(path):
     for module in NEEDS.get(path.stem, ()):
         found = pytest.importorskip(module, reason=f"'{module}' is not installed")

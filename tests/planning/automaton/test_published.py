@@ -14,6 +14,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(("aware", "least"), [(False, 0.76), (True, 0.95)])
+@pytest.mark.slow
 def test_validity_is_at_least_the_published(aware, least):
     from benchmarks.baselines import set_up, taught
 

@@ -27,6 +27,7 @@ def check(case, plan, best):
 
 @settings(max_examples=600, deadline=None)
 @given(cases())
+@pytest.mark.slow
 def test_the_optimum_and_the_infeasible_verdict_are_those_of_brute_force(case):
     planner = ExactPlanner(case.problem, case.black_box)
     check(case, planner.plan(case.state, case.weights, case.limits), brute_force(case))
@@ -74,6 +75,7 @@ def test_the_cheapest_plan_for_each_length_is_that_of_brute_force(case):
 
 @settings(max_examples=300, deadline=None)
 @given(cases())
+@pytest.mark.slow
 def test_a_budget_is_kept_and_its_bound_is_never_above_the_optimum(case):
     best = brute_force(case)
     for max_rows in (8, 11, 16, 30):

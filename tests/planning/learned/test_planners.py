@@ -28,6 +28,7 @@ def planner_of(kind, **settings):
     action=st.sampled_from([(), ("find work",), ("earn",)]),
     max_rows=st.one_of(st.none(), st.integers(1, 30)),
 )
+@pytest.mark.slow
 def test_only_allowed_actions_are_proposed(kind, seed, steps, feature, action, max_rows):
     planner = planner_of(kind, max_rows=max_rows)
     problem = planner.problem
@@ -56,6 +57,7 @@ def test_together_and_one_by_one_return_the_same_plans(kind):
     assert [p.moves for p in together] == [p.moves for p in alone]
 
 
+@pytest.mark.slow
 def test_wfare_finds_cheap_plans_after_a_little_training():
     planner = planner_of("wfare", simulations=15)
     states, weights = random_people(planner.problem, 40, np.random.default_rng(8))

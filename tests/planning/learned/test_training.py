@@ -36,6 +36,7 @@ def test_the_same_seed_gives_the_same_policy(kind):
     assert not same_agents(first, other)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_the_cost():
     trainer = quick_trainer("wfare")
     trainer.run()
@@ -47,6 +48,7 @@ def test_training_lowers_the_loss_and_the_cost():
 @pytest.mark.parametrize(
     ("kind", "settings"), [("rl", {}), ("wfare", {"buffer": 12, "hard_share": 0.3})]
 )
+@pytest.mark.slow
 def test_interrupted_training_goes_on_exactly(kind, settings, tmp_path):
     whole = quick_trainer(kind, iterations=6, **settings)
     whole.run()
@@ -94,6 +96,7 @@ def test_a_damaged_checkpoint_is_refused_in_words(tmp_path, lost):
         load_checkpoint(quick_trainer("fare"), path)
 
 
+@pytest.mark.slow
 def test_processes_find_what_this_one_finds():
     """A model that can travel is searched in two processes, with the same episodes and rows."""
     problem = small_problem()
