@@ -8,8 +8,8 @@ from sqlalchemy import delete, update
 from sqlalchemy.exc import DBAPIError
 from tests.service.helpers import KEY, PERSON, Talk, running
 
-from pear.service import keys as key_rules
-from pear.service.tables import audit, keys
+from pear.service import access as key_rules
+from pear.service.database import audit, keys
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 

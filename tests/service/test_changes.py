@@ -8,8 +8,8 @@ from sqlalchemy import update
 from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
 from pear.problem import ActionSpace, CostGraph, Feature, FeatureSpace
+from pear.service.database import conversations
 from pear.service.service import forget_old, recheck_open
-from pear.service.tables import conversations
 
 
 def reopened(talk, client):

@@ -8,9 +8,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from pear.errors import InvalidSetting
-from pear.service.database import Database, newest_version
+from pear.service.database import Database, metadata, newest_version
 from pear.service.store import Store
-from pear.service.tables import metadata
 
 FIRST_VERSION_ROW = """
 INSERT INTO conversations (id, token_hash, created_at, updated_at, expires_at, stage, version,

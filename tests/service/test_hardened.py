@@ -17,10 +17,9 @@ from tests.service.helpers import KEY, PERSON, PROBLEM, Talk, running
 from pear.errors import InvalidSetting, WorkerFailed
 from pear.problem import Feature, FeatureSpace
 from pear.service import conversations as talks
-from pear.service import server, store
-from pear.service.database import Database
+from pear.service import operation, store
+from pear.service.database import Database, conversations
 from pear.service.service import MOST_JUMP, forget_old
-from pear.service.tables import conversations
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 
@@ -132,11 +131,11 @@ async def _answer(scope, receive, send):
 @pytest.fixture
 def guarded(monkeypatch):
     """A server with room for ten connections, each with half a second for its request."""
-    limits = server.Limits()
+    limits = operation.Limits()
     limits.header_seconds, limits.most_connections = 0.5, 10
-    monkeypatch.setattr(server, "LIMITS", limits)
+    monkeypatch.setattr(operation, "LIMITS", limits)
     config = uvicorn.Config(
-        _answer, port=0, http=server.Guarded, lifespan="off", log_level="error", ws="none"
+        _answer, port=0, http=operation.Guarded, lifespan="off", log_level="error", ws="none"
     )
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run)

@@ -12,7 +12,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.service.helpers import KEY, Talk
 
-from pear.service.errors import MEDIA_TYPE
+from pear.service.schemas import MEDIA_TYPE
 
 CHECKS = (
     not_a_server_error,

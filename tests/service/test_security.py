@@ -10,9 +10,8 @@ from sqlalchemy import select, update
 from tests.service.helpers import KEY, PERSON, Talk
 
 from pear.service import operation
-from pear.service.access import KEY_PREFIX, RateLimit, hashed, new_key, new_token
-from pear.service.keys import Keys
-from pear.service.tables import conversations, keys, sign_ins
+from pear.service.access import KEY_PREFIX, Keys, RateLimit, hashed, new_key, new_token
+from pear.service.database import conversations, keys, sign_ins
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 

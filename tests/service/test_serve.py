@@ -17,8 +17,8 @@ from pear.cli import serve
 from pear.cli.main import app
 from pear.errors import InvalidSetting
 from pear.problem.files import write_problem
+from pear.service.access import Keys
 from pear.service.database import Database
-from pear.service.keys import Keys
 from pear.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -123,8 +123,7 @@ _with_every_setting(command)
 
 def run(settings: Any, *, host: str, port: int, workers: int) -> None:
     """Run the web processes until they are stopped."""
-    from pear.service.operation import SHARED_COUNTS
-    from pear.service.server import BACKLOG
+    from pear.service.operation import BACKLOG, SHARED_COUNTS
 
     if workers < 1:
         raise InvalidSetting(f"'workers' must be at least 1 (got {workers!r})")
@@ -135,7 +134,7 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
         require("uvicorn").run(
             "pear.service.app:from_environment",
             factory=True,
-            http="pear.service.server:Guarded",
+            http="pear.service.operation:Guarded",
             ws="none",
             backlog=BACKLOG,
             proxy_headers=bool(settings.trusted_proxies),
@@ -225,7 +224,7 @@ def _demo_database(stated: dict[str, Any]) -> Iterator[None]:
 def _export_answers(address: str, problem: Path | None, output: Path) -> None:
     from pear.service.database import existing_database
     from pear.service.engine import stated_problem
-    from pear.service.exports import write_answers
+    from pear.service.store import write_answers
 
     stated = stated_problem(problem)
     database = existing_database(address)
@@ -236,8 +235,8 @@ def _export_answers(address: str, problem: Path | None, output: Path) -> None:
 
 
 def _make_key(address: str, name: str, roles: str, owner: str, days: int) -> None:
+    from pear.service.access import Keys
     from pear.service.database import Database
-    from pear.service.keys import Keys
 
     database = Database(address)
     database.upgrade()
@@ -248,8 +247,8 @@ def _make_key(address: str, name: str, roles: str, owner: str, days: int) -> Non
 
 
 def _manage_keys(address: str, list_keys: bool, revoke_key: str) -> None:
+    from pear.service.access import Keys
     from pear.service.database import existing_database
-    from pear.service.keys import Keys
 
     database = existing_database(address)
     database.upgrade()

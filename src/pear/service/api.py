@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from pear.service import conversations, schemas
 from pear.service.conversations import Says, View
 from pear.service.engine import example_people
-from pear.service.errors import ServiceError, responses
+from pear.service.schemas import ServiceError, responses
 from pear.service.service import address_of, service_of
 from pear.service.store import Request
 

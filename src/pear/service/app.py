@@ -31,12 +31,12 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, operation, pages, server
+from pear.service import api, lender, operation, pages
 from pear.service.access import ReplayMismatch
 from pear.service.conversations import ServedElsewhere, Stale
 from pear.service.database import DatabaseUnavailable
-from pear.service.errors import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.operation import note
+from pear.service.schemas import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.service import PinNeeded, Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
 from pear.service.store import Conflict
@@ -118,7 +118,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 def from_environment() -> FastAPI:
     """The application with the settings of the environment, where ``pear serve`` put them."""
     settings = Settings.read()
-    server.limit(settings.header_seconds, settings.most_connections)
+    operation.limit(settings.header_seconds, settings.most_connections)
     return create_app(settings)
 
 

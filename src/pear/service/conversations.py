@@ -50,7 +50,7 @@ from pear.service.access import (
     new_token,
 )
 from pear.service.engine import Case, Notice, Seen, changes
-from pear.service.errors import ServiceError, not_found
+from pear.service.schemas import ServiceError, not_found
 from pear.service.settings import Settings
 from pear.service.store import Conflict, Conversation, Request, Store
 from pear.service.workers import Searchers, SearchTooLong

@@ -21,11 +21,10 @@ from starlette.responses import RedirectResponse, StreamingResponse
 from pear.elicitation.says import check_record
 from pear.elicitation.words import capital
 from pear.service import schemas
-from pear.service.access import KEY_PREFIX
+from pear.service.access import KEY_PREFIX, Key
 from pear.service.api import IdempotencyKey
-from pear.service.errors import ServiceError, responses
-from pear.service.keys import Key
 from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
+from pear.service.schemas import ServiceError, responses
 from pear.service.service import Service, address_of, allowed, service_of
 from pear.service.words import entries, errors_of, from_form, page
 

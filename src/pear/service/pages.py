@@ -20,7 +20,7 @@ from pear.service.access import new_token
 from pear.service.api import receipt_of
 from pear.service.conversations import Says, Stale, View
 from pear.service.engine import example_people
-from pear.service.errors import ServiceError
+from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, pin_cookie, service_of
 from pear.service.store import Request
 from pear.service.words import (

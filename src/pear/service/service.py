@@ -19,6 +19,8 @@ from pear.service.access import (
     PIN_TRIES,
     PIN_WAIT_SECONDS,
     FormTokens,
+    Key,
+    Keys,
     RateLimit,
     pin_fits,
     pin_hash,
@@ -26,9 +28,8 @@ from pear.service.access import (
 from pear.service.conversations import Conversations
 from pear.service.database import Database
 from pear.service.engine import make_engine, stated_problem
-from pear.service.errors import ServiceError, retry_later
-from pear.service.keys import Key, Keys
 from pear.service.operation import Metrics, note
+from pear.service.schemas import ServiceError, retry_later
 from pear.service.settings import Settings
 from pear.service.store import Conversation, Store
 from pear.service.words import Presenter, catalogue

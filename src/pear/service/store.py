@@ -8,19 +8,24 @@ kept beside it when it has been worked out.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Row, String, cast, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pear.errors import PearError
+from pear.elicitation.says import FORMAT
+from pear.elicitation.settings import Settings as SessionSettings
+from pear.errors import InvalidSetting, PearError
+from pear.problem import NO_LIMITS, Problem
 from pear.service.access import REPLAY_MISMATCH, ReplayMismatch, hashed
-from pear.service.database import Database
-from pear.service.tables import conversations, events, plans, replies, secrets, served
+from pear.service.database import Database, conversations, events, plans, replies, secrets, served
+from pear.writing import replacing
 
 
 class Conflict(PearError):
@@ -367,3 +372,63 @@ CONFLICT = (
 
 def _conversation(row: Row[Any] | None) -> Conversation | None:
     return None if row is None else Conversation(**row._mapping)
+
+
+# For whoever runs the service: to fit a prior, to audit it. The lender never sees answers.
+
+
+TALKED = ("question", "plan", "no_plan")
+"""Stages of those who had something to say."""
+
+NEEDED = ("id", "reference", "stage", "record", "said", "problem_fingerprint")
+
+
+def stored_answers(database: Database, problem: Problem) -> Iterator[str]:
+    """Conversations about a problem, oldest first, each a line of JSON as ``pear fit-prior``,
+    ``pear plan`` and ``pear audit`` read them, with the limits that stand at its end.
+
+    People who were asked something and have not answered are there too: they count among
+    those who did not come to a plan. Links never opened, and people who need no plan, do not.
+    """
+    columns = [conversations.c[name] for name in NEEDED]
+    query = (
+        select(*columns)
+        .where(
+            (conversations.c.problem_fingerprint == problem.fingerprint)
+            & conversations.c.stage.in_(TALKED)
+        )
+        .order_by(conversations.c.created_at, conversations.c.id)
+    )
+    with database.reading() as connection:
+        for row in connection.execution_options(yield_per=500).execute(query).mappings():
+            yield json.dumps(_line(dict(row)), ensure_ascii=False)
+
+
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    events = list(row["said"])
+    if row["stage"] == "plan":
+        events.append({"kind": "accept", "moves": []})
+    return {
+        "format": FORMAT,
+        "id": row["reference"] or row["id"],
+        "person": row["record"],
+        "limits": NO_LIMITS.to_dict(),
+        "events": events,
+        "settings": {"response": SessionSettings().response.to_dict()},
+        "problem_fingerprint": row["problem_fingerprint"],
+    }
+
+
+def write_answers(database: Database, problem: Problem, path: Path) -> int:
+    """The lines in a file that only its owner may read; how many there are."""
+    count = 0
+    try:
+        with replacing(path) as part:
+            part.touch(0o600)
+            with part.open("w", encoding="utf-8") as stream:
+                for line in stored_answers(database, problem):
+                    stream.write(line + "\n")
+                    count += 1
+    except OSError as error:
+        raise InvalidSetting(f"'{path}' cannot be written ({error.strerror or error})") from error
+    return count

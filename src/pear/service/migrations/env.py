@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from pear.service.tables import metadata
+from pear.service.database import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
