@@ -238,7 +238,9 @@ def test_a_heuristic_plan_is_confirmed_without_a_proof():
 def test_the_command_confirms_a_plan_and_refuses_it_tampered_with(tmp_path, monkeypatch):
     plan, problem, black_box = made()
     write_problem(problem, tmp_path / "problem.toml")
-    monkeypatch.setattr("pear.decision.adapters.loading.load_model", lambda place, stated, **_: black_box)
+    monkeypatch.setattr(
+        "pear.decision.adapters.loading.load_model", lambda place, stated, **_: black_box
+    )
     arguments = ["--problem", str(tmp_path / "problem.toml"), "--model", "model.onnx"]
     good = tmp_path / "plan.json"
     good.write_text(plan.to_json())
