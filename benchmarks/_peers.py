@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from pear.decision import BlackBox
-from pear.planning.sequences import roll_out
 from pear.problem import Problem
+from pear.problem.costs import roll_out
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def judge(
     if len(moves) > problem.max_length:
         return Answer(seconds, favourable, False, np.nan)
     orders = np.array(list(permutations(moves)), np.intp)
-    made = roll_out(problem, state[None], orders)
-    costs = made.costs(problem, weights)[made.illegal == 0]
+    made = roll_out(problem.costs, problem.actions, state[None], orders)
+    costs = made.costs(weights)[made.illegal == 0]
     cost = float(costs.min(initial=np.inf))
     return Answer(seconds, favourable, bool(np.isfinite(cost)), cost)

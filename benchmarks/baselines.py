@@ -37,7 +37,6 @@ from pear.datasets.splits import load_dataset
 from pear.decision import BlackBox
 from pear.elicitation import simulate
 from pear.planning.automaton import Automaton, AutomatonPlanner, train_automaton
-from pear.planning.changes import change_costs
 from pear.planning.evolution import EvolutionPlanner
 from pear.planning.exact import ExactPlanner
 from pear.planning.neighbours import NeighboursPlanner
@@ -87,7 +86,7 @@ class Bench:
         for step in plan.steps:
             order.append(problem.space.index(step.feature))
             end[order[-1]] = problem.space[step.feature].code(step.after)
-        return float(change_costs(problem, state, end, order, weights).sum())
+        return float(problem.costs.change_costs(state, end, order, weights).sum())
 
 
 def adult_training_states(problem: Problem) -> Floats:

@@ -137,8 +137,8 @@ def dice_ratios(problem: Problem, black_box: BlackBox, everybody: Any, people: A
 
     Its changes are paid for as they are, also those that no action of the problem allows.
     """
+
     from _peers import dice_targets
-    from pear.planning.changes import change_costs
 
     weights = problem.weight_ranges.mean(axis=1)
     made = ExactPlanner(problem, black_box, max_rows=20_000).plan_many(people, weights)
@@ -148,7 +148,7 @@ def dice_ratios(problem: Problem, black_box: BlackBox, everybody: Any, people: A
         if target is None or not plan.steps or not black_box.favourable(target[None])[0]:
             continue
         order = np.flatnonzero(target != start).tolist()
-        paid = float(change_costs(problem, start, target, order, weights).sum())
+        paid = float(problem.costs.change_costs(start, target, order, weights).sum())
         ratios.append(paid / plan.cost)
     return ratios
 

@@ -7,10 +7,9 @@ import pytest
 
 from pear.decision import BlackBox
 from pear.elicitation import Session
-from pear.planning.planner import Candidates, plan_from_moves
+from pear.planning.planner import Candidates, Planner, plan_from_moves
 from pear.preferences import GaussianMixturePrior, Noiseless
 from pear.problem import (
-    NO_LIMITS,
     Action,
     ActionSpace,
     Certificate,
@@ -27,7 +26,7 @@ QUICK = {"min_gain": 0.0, "n_particles": 300, "draws": 12}
 
 
 @dataclass
-class Scripted:
+class Scripted(Planner):
     """Offers the plans it was given, a round of them at each call; the last round for ever."""
 
     exact: object
@@ -38,19 +37,17 @@ class Scripted:
     def __post_init__(self):
         self.problem, self.black_box = self.exact.problem, self.exact.black_box
 
-    def plan(self, state, weights, limits=NO_LIMITS, rng=None):
-        return self._offer(self.rounds[-1][0], state, np.atleast_2d(weights))
+    def _plan_each(self, queries):
+        return [self._made(self.rounds[-1][0], query) for query in queries]
 
-    def candidates(
-        self, state, samples, n, limits=NO_LIMITS, rng=None, *, memory=None, max_rows=None
-    ):
-        offered = self.rounds[min(self.calls, len(self.rounds) - 1)]
+    def _candidates(self, query, n, memory, max_rows):
+        moves_of_all = self.rounds[min(self.calls, len(self.rounds) - 1)]
         self.calls += 1
-        return Candidates(tuple(self._offer(moves, state, samples) for moves in offered))
+        return Candidates(tuple(self._made(moves, query) for moves in moves_of_all))
 
-    def _offer(self, moves, state, samples):
-        found = Certificate("heuristic")
-        plan = plan_from_moves(self, state, moves, samples.mean(axis=0), found, method="script")
+    def _made(self, moves, query):
+        found, mean = Certificate("heuristic"), query.samples.mean(axis=0)
+        plan = plan_from_moves(self, query.state, moves, mean, found, method="script")
         return plan if self.on_grid else replace(plan, moves=(), on_grid=False)
 
 

@@ -11,7 +11,6 @@ from pear.elicitation.paper import PaperLoop
 from pear.elicitation.says import costed_question
 from pear.errors import InvalidSetting
 from pear.planning.learned import WFARE
-from pear.planning.planner import proposals
 from pear.planning.tree import TreeSearch
 from pear.planning.tree.rules import SavingRules
 from pear.preferences import GaussianMixturePrior, Noiseless
@@ -139,12 +138,12 @@ def test_searches_for_the_same_weights_propose_different_plans():
     planner = WFARE(trained_policy("wfare"), small_model(problem))
     people, weights = random_people(problem, 12, rng)
     again = [
-        proposals(planner, people, weights, [np.random.default_rng([s, i]) for i in range(12)], 8)
+        planner.propose(people, weights, [np.random.default_rng([s, i]) for i in range(12)], 8)
         for s in range(4)
     ]
     assert any(len({p.plans for p in same}) > 1 for same in zip(*again, strict=True))
     assert all(p.rows > 0 for some in again for p in some)
-    one = proposals(planner, people[4:5], weights[4:5], [np.random.default_rng([0, 4])], 8)
+    one = planner.propose(people[4:5], weights[4:5], [np.random.default_rng([0, 4])], 8)
     assert one[0] == again[0][4]
 
 

@@ -8,8 +8,8 @@ import pytest
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.evolution import EvolutionPlanner, gower
-from pear.planning.sequences import NO_MOVE, as_sequence
 from pear.problem import NO_LIMITS, Limits
+from pear.problem.costs import NO_MOVE, as_sequence
 from tests.planning.small_problems import brute_force, random_people, small_model, small_problem
 
 pytest.importorskip("pymoo", reason="needs the extra 'experiments'")

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from pear.errors import InvalidProblem, InvalidSetting
-from pear.planning.changes import change_costs
 from pear.planning.neighbours import NeighboursPlanner, places_of
 from pear.problem import Limits
 from tests.planning.small_problems import random_people, small_model, small_problem
@@ -128,7 +127,7 @@ def test_it_takes_the_cheapest_favourable_point_it_reaches():
     state, weights = np.array([30.0, 1.0, 5.0, 0.0]), np.array([1.0, 40.0, 70.0, 9.0])
     ends = planner.points[planner.routes(state).targets]
     costs = [
-        change_costs(problem, state, end, np.flatnonzero(end != state), weights).sum()
+        problem.costs.change_costs(state, end, np.flatnonzero(end != state), weights).sum()
         for end in ends
     ]
     assert planner.plan(state, weights).cost == pytest.approx(min(costs))
@@ -193,7 +192,7 @@ def test_costs_of_changes_agree_with_those_of_moves(planner):
             column = problem.actions.feature_of[move]
             after = problem.actions.apply(state[None], np.array([move]))[0]
             weights = np.linspace(5.0, 50.0, problem.costs.n_weights)
-            ours = change_costs(problem, state, after, [column], weights)
+            ours = problem.costs.change_costs(state, after, [column], weights)
             theirs = problem.costs.costs(state[None], problem.actions, np.array([move]), weights)
             assert np.allclose(ours, theirs)
 

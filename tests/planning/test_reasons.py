@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.planning.changes import change_costs
 from pear.planning.exact import ExactPlanner
 from pear.planning.neighbours import NeighboursPlanner
 from pear.planning.planner import plan_from_moves
@@ -158,7 +157,7 @@ def test_a_planners_own_reason_is_kept_in_front():
             for other in plan.steps
             if other.feature != step.feature
         ]
-        paid = change_costs(PROBLEM, person, end, rest, weights[0]).sum()
+        paid = PROBLEM.costs.change_costs(person, end, rest, weights[0]).sum()
         assert reason.without.cost == pytest.approx(paid)
 
 

@@ -25,9 +25,10 @@ from pear.elicitation.questions import JUDGES, greedy_choice_set, start_posterio
 from pear.elicitation.says import costed_question
 from pear.elicitation.settings import Settings
 from pear.errors import InvalidSetting
-from pear.planning.planner import Planner, proposals
+from pear.planning.planner import Planner
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior
 from pear.problem import Plan
+from pear.problem.costs import padded
 from pear.problem.features import States
 
 SEARCHES = 8
@@ -154,7 +155,8 @@ class PaperLoop:
         rngs = [
             rng for p, own in zip(people, weights, strict=True) for rng in p.rng.spawn(len(own))
         ]
-        found = proposals(self.planner, states, np.concatenate(weights), rngs, self.settings.draws)
+        n = self.settings.draws
+        found = self.planner.propose(states, np.concatenate(weights), rngs, n)
         plans: list[list[Moves]] = [[] for _ in people]
         for i, offered in zip(who.tolist(), found, strict=True):
             people[i].rows += offered.rows
@@ -173,12 +175,11 @@ class PaperLoop:
         new = [moves for moves in dict.fromkeys(offered) if moves and moves not in choices.plans]
         problem = self.planner.problem
         if new:
-            padded = np.full((len(new), max(map(len, new))), -1, np.intp)
-            for row, moves in zip(padded, new, strict=True):
-                row[: len(moves)] = moves
             choices.plans += new
             choices.costs.append(
-                problem.costs.sequence_costs(person.state, problem.actions, padded, choices.judges)
+                problem.costs.sequence_costs(
+                    person.state, problem.actions, padded(new), choices.judges
+                )
             )
         if not choices.plans:
             return

@@ -30,6 +30,7 @@ from pear.preferences import (
 )
 from pear.preferences.posterior import systematic
 from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
+from pear.problem.costs import padded, roll_out
 from pear.problem.plan import plans_along
 
 WITHIN = 1.05
@@ -249,11 +250,7 @@ def view_of(
     rounds, memory = candidate_plans(planner, state, planned, mean, settings, limits, rng, memory)
     plans = [plan for offered in rounds for plan in offered]
     known = {plan.moves for plan in plans}
-    again = [
-        moves
-        for moves in shown
-        if moves not in known and _legal(planner.problem, state, moves, limits)
-    ]
+    again = _still_legal(planner.problem, state, [m for m in shown if m not in known], limits)
     plans += rebuilt(planner, state, again, mean, limits)
     pool = make_pool(planner.problem, state, urgent_first(planner, state, plans))
     costs = pool.costs(samples)
@@ -317,15 +314,17 @@ def candidate_plans(
     return rounds, None
 
 
-def _legal(problem: Problem, state: Floats, moves: tuple[int, ...], limits: Limits) -> bool:
-    if limits.max_steps is not None and len(moves) > limits.max_steps:
-        return False
-    at = state[None]
-    for move in moves:
-        if not problem.actions.allowed(at, limits)[0, move]:
-            return False
-        at = problem.actions.apply(at, np.array([move]))
-    return True
+def _still_legal(
+    problem: Problem, state: Floats, sequences: Sequence[tuple[int, ...]], limits: Limits
+) -> list[tuple[int, ...]]:
+    """Those of some plans that a person may still carry out."""
+    longest = limits.max_steps or np.inf
+    illegal = roll_out(problem.costs, problem.actions, state, padded(sequences), limits).illegal
+    return [
+        moves
+        for moves, wrong in zip(sequences, illegal.tolist(), strict=True)
+        if not wrong and len(moves) <= longest
+    ]
 
 
 def rebuilt(
@@ -395,11 +394,10 @@ def shorter_plans(
     planner: Planner, state: Floats, weights: Floats, limits: Limits, best: Plan
 ) -> tuple[Plan, ...]:
     """The easiest plans with fewer steps than the best, each number of steps once."""
-    by_length = getattr(planner, "plans_by_length", None)
-    if by_length is None or best.length < 2:
+    if best.length < 2:
         return ()
     found: dict[int, Plan] = {}
-    for plan in by_length(state, weights, limits):
+    for plan in planner.plans_by_length(state, weights, limits):
         if plan.success and plan.length < best.length:
             found.setdefault(plan.length, plan)
     return tuple(found.values())

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
-from pear.planning.changes import change_costs
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import Planner
 from pear.problem import Plan, Problem
@@ -88,7 +87,7 @@ def true_cost(problem: Problem, state: Floats, plan: Plan, weights: Floats) -> f
     end = np.array(state)
     for column, step in zip(order, plan.steps, strict=True):
         end[column] = problem.space.features[column].code(step.after)
-    return float(change_costs(problem, state, end, order, weights).sum())
+    return float(problem.costs.change_costs(state, end, order, weights).sum())
 
 
 def _fare(world: World, assets: dict[str, Any], task: Task) -> Planner:

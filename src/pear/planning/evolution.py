@@ -21,24 +21,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
-from pear.planning.changes import feature_steps
-from pear.planning.planner import Candidates, Memory, by_limits, generators, plan_from_moves
-from pear.planning.sequences import (
-    NO_MOVE,
-    Moves,
-    as_sequence,
+from pear.planning.planner import (
+    Candidates,
+    Memory,
+    Planner,
+    Query,
     best_for_samples,
-    longest,
-    roll_out,
+    by_limits,
+    plan_from_moves,
 )
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
-from pear.problem.costs import as_samples
+from pear.problem.costs import NO_MOVE, as_sequence, padded, roll_out
 from pear.problem.features import FeatureSpace, States
 
-Floats = NDArray[np.float64]
 ON = 0.5
 """Actions whose first key is above this are switched off."""
 
@@ -57,7 +56,7 @@ class Fitness:
 
 
 @dataclass
-class EvolutionPlanner:
+class EvolutionPlanner(Planner):
     """CSCF: a biased random-key genetic algorithm with non-dominated sorting.
 
     ``bias`` is the probability that a child takes a key from its elite parent, ``children``
@@ -89,87 +88,48 @@ class EvolutionPlanner:
         counts = [len(action.arguments) for action in self.problem.actions.actions]
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def decode(self, keys: Floats, limits: Limits = NO_LIMITS) -> Moves:
+    def decode(self, keys: Floats, limits: Limits = NO_LIMITS) -> Indices:
         """Move sequences ``(n, longest)`` of n key vectors ``(n, 2 f)``."""
         orders, picks = np.split(keys, 2, axis=1)
         counts = np.diff(self.first_moves)
         arguments = np.minimum((picks * counts).astype(np.intp), counts - 1)
         moves = np.where(orders <= ON, self.first_moves[:-1] + arguments, NO_MOVE)
         places = np.argsort(np.where(orders <= ON, orders, 2.0), axis=1, kind="stable")
-        return np.take_along_axis(moves, places, axis=1)[:, : longest(self.problem, limits)]
+        return np.take_along_axis(moves, places, axis=1)[:, : self.problem.longest(limits)]
 
     def fitness(
-        self, starts: States, moves: Moves, weights: Floats, limits: Limits = NO_LIMITS
+        self, starts: States, moves: Indices, weights: Floats, limits: Limits = NO_LIMITS
     ) -> Fitness:
         """Objectives and constraint violations of n sequences; one call of the black box."""
-        rollout = roll_out(self.problem, starts, moves, limits)
+        rollout = roll_out(self.problem.costs, self.problem.actions, starts, moves, limits)
         scores = self.black_box.score(rollout.final)
         bar = self.problem.goal.bar(limits)
         lacking = np.where(scores > bar, 0.0, np.maximum(bar - scores, 1e-12))
-        costs = rollout.costs(self.problem, weights)
+        costs = rollout.costs(weights)
         return Fitness(
             np.column_stack([costs, gower(self.problem.space, starts, rollout.final)]),
             np.column_stack([rollout.illegal, lacking]),
         )
 
-    def plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-    ) -> Plan:
-        """The cheapest valid plan of the last generation; see :class:`Planner`."""
-        weights = self.problem.costs.check_weights(weights)
-        streams = [rng or np.random.default_rng(0)]
-        return self._solve(np.atleast_2d(state), np.atleast_2d(weights)[None], limits, streams)[0]
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """People evolve side by side, with one call of the black box per generation."""
+        return by_limits(queries, self._solve)
 
-    def plan_many(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits | Sequence[Limits] = NO_LIMITS,
-        rngs: Sequence[np.random.Generator] | None = None,
-    ) -> list[Plan]:
-        """Plans of n people evolving side by side; one call of the black box per generation."""
-        states, each = np.asarray(states, float), as_samples(weights, len(states))
-        if len(states):
-            self.problem.costs.check_weights(each[:, 0])
-        streams = generators(rngs, len(states))
-        return by_limits(
-            lambda some, own: self._solve(
-                states[some], each[some], own, [streams[i] for i in some]
-            ),
-            limits,
-            len(states),
-        )
-
-    def candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-        *,
-        memory: Memory | None = None,
-        max_rows: int | None = None,
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
     ) -> Candidates:
         """The best plans for the samples among all that populations for n of them found."""
-        samples = np.atleast_2d(self.problem.costs.check_weights(samples))
+        state, samples, limits = query.state, query.samples, query.limits
         few = samples[np.linspace(0, len(samples) - 1, min(n, len(samples))).astype(int)]
-        began, streams = time.perf_counter(), (rng or np.random.default_rng(0)).spawn(len(few))
+        began, streams = time.perf_counter(), query.generator.spawn(len(few))
         starts = np.repeat(state[None], len(few), axis=0)
         found, asked = self._evolve(starts, few[:, None], limits, streams)
         rows = int(asked.sum())
         pool = list(dict.fromkeys(sequence for front, _ in found for sequence in front))
         if not pool:
             return Candidates((), rows)
-        costs = np.array(
-            [
-                self.problem.costs.sequence_cost(state, self.problem.actions, moves, samples)
-                for moves in pool
-            ]
+        costs = self.problem.costs.sequence_costs(
+            state, self.problem.actions, padded(pool), samples
         )
         seconds = time.perf_counter() - began
         plans = tuple(
@@ -190,19 +150,15 @@ class EvolutionPlanner:
         streams = [rng or np.random.default_rng(0)]
         return self._evolve(np.atleast_2d(state), weights[None], limits, streams)[0][0]
 
-    def _solve(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: Sequence[np.random.Generator],
-    ) -> list[Plan]:
+    def _solve(self, queries: list[Query], limits: Limits) -> list[Plan]:
         began = time.perf_counter()
+        states = np.array([query.state for query in queries])
+        weights = np.array([query.samples for query in queries])
         done = self.black_box.favourable(states, limits)
         open_ = np.flatnonzero(~done)
         found: dict[int, tuple[int, ...]] = dict.fromkeys(np.flatnonzero(done).tolist(), ())
         evolved, asked = self._evolve(
-            states[open_], weights[open_], limits, [streams[i] for i in open_.tolist()]
+            states[open_], weights[open_], limits, [queries[i].generator for i in open_.tolist()]
         )
         for person, (sequences, _) in zip(open_.tolist(), evolved, strict=True):
             if sequences:
@@ -226,7 +182,7 @@ class EvolutionPlanner:
     ) -> Plan:
         verdict: Any = "unknown" if moves is None else "heuristic"
         certificate = Certificate(
-            verdict, rows=rows, seconds=seconds, max_length=longest(self.problem, limits)
+            verdict, rows=rows, seconds=seconds, max_length=self.problem.longest(limits)
         )
         return plan_from_moves(
             self, state, moves or (), weights, certificate, limits=limits, method="cscf"
@@ -316,5 +272,5 @@ class FeasibleFront:
 
 def gower(space: FeatureSpace, starts: States, ends: States) -> Floats:
     """Gower distance, ``(n,)``: the mean over features of how far they lie apart."""
-    steps = feature_steps(space, np.broadcast_to(starts, ends.shape), ends)
-    return np.asarray(steps.mean(axis=1))
+    apart = space.distances(np.broadcast_to(starts, ends.shape), ends)
+    return np.asarray(apart.mean(axis=1))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -28,17 +28,15 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import NearestNeighbors
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
-from pear.planning.changes import change_costs, feature_steps, plan_from_changes
-from pear.planning.planner import Candidates, Memory, generators, one_per_person
-from pear.planning.sequences import longest
-from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.planning.planner import Candidates, Memory, Planner, Query
+from pear.problem import NO_LIMITS, Action, Certificate, Limits, Plan, Problem, Step
+from pear.problem.actions import phrase
 from pear.problem.checks import is_whole
-from pear.problem.costs import as_samples
-from pear.problem.features import FeatureSpace, States
+from pear.problem.features import FeatureSpace, States, Value
 
-Floats = NDArray[np.float64]
 OFF_GRID = "taken from a person in the training data, not from the list of steps offered here"
 
 
@@ -63,7 +61,7 @@ class Routes:
         return path[::-1]
 
 
-class NeighboursPlanner:
+class NeighboursPlanner(Planner):
     """FACE on a sample of the training data.
 
     ``training`` is a table of records or states ``(n, d)``; ``share`` of it is sampled with
@@ -137,101 +135,92 @@ class NeighboursPlanner:
         targets = np.flatnonzero(good & np.isfinite(distances[:n]))
         return Routes(targets, distances[targets], previous.astype(np.intp))
 
-    def plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-    ) -> Plan:
-        """The cheapest favourable training point reached, as changes in random order."""
-        plans = self._plans(state, weights, 1, limits, rng)
-        if plans:
-            return plans[0]
-        certificate = Certificate("unknown", rows=1, max_length=self._longest(limits))
-        return plan_from_changes(
-            self.problem,
-            self.black_box,
-            state,
-            state,
-            (),
-            weights,
-            certificate,
-            limits=limits,
-            method="face",
-        )
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """The cheapest favourable training point each can reach, as changes in random order."""
+        return [(self._plans(query, 1) or [self._no_plan(query)])[0] for query in queries]
 
-    def plan_many(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits | Sequence[Limits] = NO_LIMITS,
-        rngs: Sequence[np.random.Generator] | None = None,
-    ) -> list[Plan]:
-        """Plans of n people on one graph."""
-        each = as_samples(weights, len(states))
-        everyone = one_per_person(limits, len(states))
-        streams = generators(rngs, len(states))
-        return [self.plan(*person) for person in zip(states, each, everyone, streams, strict=True)]
-
-    def candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-        *,
-        memory: Memory | None = None,
-        max_rows: int | None = None,
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
     ) -> Candidates:
-        """At most n plans to different training points, the cheapest on average first."""
-        return Candidates(tuple(self._plans(state, samples, n, limits, rng)), rows=1)
+        """Plans to different training points, the cheapest on average first."""
+        return Candidates(tuple(self._plans(query, n)), rows=1)
 
-    def _plans(
-        self,
-        state: Floats,
-        weights: Floats,
-        n: int,
-        limits: Limits,
-        rng: np.random.Generator | None,
-    ) -> list[Plan]:
-        began, rng = time.perf_counter(), rng or np.random.default_rng(0)
-        state = np.asarray(state, float)
-        weights = self.problem.costs.check_weights(weights)
+    def _plans(self, query: Query, n: int) -> list[Plan]:
+        began, state, limits = time.perf_counter(), query.state, query.limits
         self.problem.actions.allowed(state[None], limits)  # refuses limits on unknown names
         if self.black_box.favourable(state[None], limits)[0]:
             ends, orders = state[None], [np.zeros(0, np.intp)]
         else:
-            ends, orders = self._ends(state, limits, rng)
+            ends, orders = self._ends(state, limits, query.generator)
+        graph = self.problem.costs
         costs = np.array(
             [
-                change_costs(self.problem, state, end, order, weights).sum()
+                graph.change_costs(state, end, order, query.samples).sum()
                 for end, order in zip(ends, orders, strict=True)
             ]
         )
-        seconds = time.perf_counter() - began
         certificate = Certificate(
-            "heuristic", rows=1, seconds=seconds, max_length=self._longest(limits)
+            "heuristic",
+            rows=1,
+            seconds=time.perf_counter() - began,
+            max_length=self._longest(limits),
         )
         return [
-            plan_from_changes(
-                self.problem,
-                self.black_box,
-                state,
-                ends[i],
-                orders[i],
-                weights,
-                certificate,
-                limits=limits,
-                method="face",
-                reason=OFF_GRID,
-            )
+            self._plan_to(query, ends[i], orders[i], certificate)
             for i in np.argsort(costs, kind="stable")[:n]
         ]
 
+    def _no_plan(self, query: Query) -> Plan:
+        certificate = Certificate("unknown", rows=1, max_length=self._longest(query.limits))
+        return self._plan_to(query, query.state, np.zeros(0, np.intp), certificate)
+
+    def _plan_to(
+        self, query: Query, end: Floats, order: NDArray[np.intp], certificate: Certificate
+    ) -> Plan:
+        """A plan off the action grid: columns changed to the values of ``end``, in an order."""
+        space, states = self.problem.space, [query.state]
+        for column in order.tolist():
+            states.append(states[-1].copy())
+            states[-1][column] = end[column]
+        scores = self.black_box.score(np.array(states))
+        costs = self.problem.costs.change_costs(query.state, end, order, query.samples)
+        steps = []
+        for i, column in enumerate(order.tolist()):
+            feature = space.features[column]
+            action = Action(f"change {feature.name}", feature.name, "set", ())
+            before, after = float(states[i][column]), float(end[column])
+            value = cast(Value, feature.value(after))
+            steps.append(
+                Step(
+                    action=action.name,
+                    argument=value,
+                    feature=feature.name,
+                    before=feature.value(before),
+                    after=value,
+                    cost=float(costs[i]),
+                    score_before=float(scores[i]),
+                    score_after=float(scores[i + 1]),
+                    words=phrase(action, feature, before, after, value),
+                    reason=OFF_GRID,
+                )
+            )
+        return Plan(
+            start=space.decode(query.state)[0],
+            steps=tuple(steps),
+            cost=float(costs.sum()),
+            score=float(scores[-1]),
+            success=bool(scores[-1] > self.problem.goal.bar(query.limits)),
+            certificate=certificate,
+            on_grid=not steps,
+            method="face",
+            problem_fingerprint=self.problem.fingerprint,
+            model_fingerprint=self.black_box.fingerprint,
+            weights=tuple(map(tuple, query.samples.tolist())),
+            limits=query.limits,
+        )
+
     def _longest(self, limits: Limits) -> int:
-        return longest(self.problem, limits) if self.max_length is None else self.max_length
+        return self.max_length or self.problem.longest(limits)
 
     def _ends(
         self, state: Floats, limits: Limits, rng: np.random.Generator
@@ -270,8 +259,8 @@ class NeighboursPlanner:
         if not starts:
             return sparse.csr_array((len(states), len(self.points)))
         row, column, length = np.concatenate(starts), np.concatenate(ends), np.concatenate(lengths)
-        steps = feature_steps(self.problem.space, states[row], self.points[column])
-        near = steps.max(axis=1) <= self.radius
+        apart = self.problem.space.distances(states[row], self.points[column])
+        near = apart.max(axis=1) <= self.radius
         if to_itself:
             near &= row != column
         row, column = row[near], column[near]

@@ -1,20 +1,27 @@
-"""What every planner can do, so that everything above can swap them."""
+"""What every planner can do, so that everything above can swap them.
+
+A planner is built on a problem and a black box, and then asked about people. :class:`Planner` reads
+what it is given in one place; a planner of its own kind says how it plans in two methods, for
+:class:`Query` objects that are checked already.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting, ModelOutput
-from pear.problem import NO_LIMITS, Limits, Plan, Problem
+from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
+from pear.problem.features import PeopleLike, PersonLike
 from pear.problem.plan import plans_along
 
-Floats = NDArray[np.float64]
+Weights = Mapping[str, float] | Floats
+"""What changes cost: a number for each weight by name, or an array."""
 
 
 class Memory:
@@ -37,54 +44,121 @@ class Candidates:
     memory: Memory | None = None
 
 
-class Planner(Protocol):
+@dataclass(frozen=True)
+class Proposals:
+    """Different ways to a favourable decision, as moves, and the rows that finding them took."""
+
+    plans: tuple[tuple[int, ...], ...]
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Query:
+    """One person: the ``state`` ``(d,)``, weights as ``samples`` ``(s, p)``, and limits."""
+
+    state: Floats
+    samples: Floats
+    limits: Limits = NO_LIMITS
+    rng: np.random.Generator | None = None
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """The generator given, or one that is the same every time."""
+        return np.random.default_rng(0) if self.rng is None else self.rng
+
+
+class Planner(ABC):
     """Finds plans for people.
 
-    A planner is built on a problem and a black box and then asked about people. It always
-    returns a plan object with a certificate; ``plan.success`` says whether it is one. How many
-    rows were asked of the model for a plan is in its certificate: a black box may be shared,
+    It always returns a plan object with a certificate; ``plan.success`` says whether there is a
+    plan. How many rows were asked of the model is in the certificate: a black box may be shared,
     so its own count says nothing about one call.
     """
 
-    @property
-    def problem(self) -> Problem: ...
-
-    @property
-    def black_box(self) -> BlackBox: ...
+    problem: Problem
+    black_box: BlackBox
 
     def plan(
         self,
-        state: Floats,
-        weights: Floats,
+        person: PersonLike,
+        weights: Weights | None = None,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
     ) -> Plan:
-        """The cheapest plan it finds from ``state`` ``(d,)``.
+        """The cheapest plan it finds for one person.
 
-        ``weights`` is one vector ``(p,)``, or posterior samples ``(s, p)``: then one plan
-        minimising the mean floored cost.
+        Parameters
+        ----------
+        person
+            A record, a row of a table, a table of one row, or a state ``(d,)``.
+        weights
+            What changes cost them: a number for each weight by name, one vector ``(p,)``, or
+            samples ``(s, p)``: then the plan of least mean floored cost. Left out: the mean of
+            what the problem says of people (:attr:`Problem.usual_weights`).
+        limits
+            What they cannot do.
+        rng
+            Where the planner is random; the same seed gives the same plan.
+
+        Raises
+        ------
+        InvalidRecord
+            Where the person does not fit the problem, naming the feature and the value.
+        InvalidSetting
+            Where the weights or limits do not.
         """
-        ...
+        state, samples = self.problem.state(person), self.problem.weights(weights)
+        [plan] = self._plan_each([Query(state, samples, limits, rng)])
+        return plan
 
     def plan_many(
         self,
-        states: Floats,
-        weights: Floats,
+        people: PeopleLike,
+        weights: Weights | None = None,
         limits: Limits | Sequence[Limits] = NO_LIMITS,
         rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Plan]:
         """A plan for each of n people, the same as each would get alone.
 
-        ``states`` is ``(n, d)``; ``weights`` ``(p,)`` for everybody, a row per person ``(n, p)``,
-        or samples ``(n, s, p)``; ``limits`` everybody's or one per person; ``rngs`` one generator
-        per person.
+        Parameters
+        ----------
+        people
+            A table, a list of records or rows, or states ``(n, d)``.
+        weights
+            By name or ``(p,)`` for everybody, a row per person ``(n, p)``, or samples
+            ``(n, s, p)``, or ``(1, s, p)`` for everybody.
+        limits
+            Everybody's, or one per person.
+        rngs
+            A generator per person.
+
+        Raises
+        ------
+        InvalidRecord
+            Where somebody does not fit the problem, naming the row, the feature and the value.
+        InvalidSetting
+            Where weights, limits or generators do not fit, or are not as many as people.
         """
-        ...
+        states = self.problem.states(people)
+        n = len(states)
+        if not n:
+            return []
+        samples, each = self.problem.weights_of(n, weights), one_per_person(limits, n)
+        if rngs is not None and len(rngs) != n:
+            raise InvalidSetting(
+                f"'rngs' must hold one generator per person (got {len(rngs)} for {n})"
+            )
+        return self._plan_each(
+            [
+                Query(states[i], samples[i], each[i], None if rngs is None else rngs[i])
+                for i in range(n)
+            ]
+        )
 
     def candidates(
         self,
-        state: Floats,
-        samples: Floats,
+        person: PersonLike,
+        samples: Weights,
         n: int,
         limits: Limits = NO_LIMITS,
         rng: np.random.Generator | None = None,
@@ -94,43 +168,122 @@ class Planner(Protocol):
     ) -> Candidates:
         """At most n distinct successful plans, each the planner's best for some of the samples.
 
-        ``memory`` is that of the last call for this person. ``max_rows`` asks for an answer
-        within fewer model queries than the planner's own budget, where it has one.
+        Parameters
+        ----------
+        person, limits, rng
+            As in :meth:`plan`.
+        samples
+            Weights ``(s, p)`` to plan for.
+        n
+            Most plans.
+        memory
+            That of the last call for this person.
+        max_rows
+            Asks for an answer within fewer model queries than the planner's own budget.
         """
-        ...
+        query = Query(self.problem.state(person), self.problem.weights(samples), limits, rng)
+        return self._candidates(query, n, memory, max_rows)
+
+    def plans_by_length(
+        self, person: PersonLike, weights: Weights | None = None, limits: Limits = NO_LIMITS
+    ) -> list[Plan]:
+        """The cheapest plan with at most 1, 2, 3… changes, by planners that find all in one pass.
+
+        Others give none. Parameters as in :meth:`plan`.
+        """
+        return []
+
+    def propose(
+        self,
+        states: Floats,
+        weights: Floats,
+        rngs: Sequence[np.random.Generator],
+        n: int,
+    ) -> list[Proposals]:
+        """Plans for each of m people ``(m, d)``, from one search for their weights ``(m, p)``.
+
+        Two calls with other generators give other plans where the planner has any randomness.
+        Planners that search for one person at a time are asked for n candidates.
+        """
+        found = []
+        for state, own, rng in zip(states, weights, rngs, strict=True):
+            mine = self.candidates(state, own[None], n, rng=rng)
+            found.append(Proposals(tuple(plan.moves for plan in mine.plans), mine.rows))
+        return found
+
+    @abstractmethod
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """A plan for each of some people whose samples are equally many."""
+
+    @abstractmethod
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
+    ) -> Candidates:
+        """As :meth:`candidates`."""
 
 
-@dataclass(frozen=True)
-class Proposals:
-    """Different ways to a favourable decision, as moves, and the rows that finding them took."""
+def by_limits(
+    queries: Sequence[Query], plan_alike: Callable[[list[Query], Limits], list[Plan]]
+) -> list[Plan]:
+    """Plans for planners that plan together only people with the same limits."""
+    plans: dict[int, Plan] = {}
+    for limits in dict.fromkeys(query.limits for query in queries):
+        alike = [i for i, query in enumerate(queries) if query.limits == limits]
+        plans |= zip(alike, plan_alike([queries[i] for i in alike], limits), strict=True)
+    return [plans[i] for i in range(len(queries))]
 
-    plans: tuple[tuple[int, ...], ...]
+
+def one_per_person(limits: Limits | Sequence[Limits], n: int) -> list[Limits]:
+    """The limits of each of n people."""
+    if isinstance(limits, Limits):
+        return [limits] * n
+    if len(limits) != n:
+        raise InvalidSetting(f"'limits' must be one per person (got {len(limits)} for {n})")
+    return list(limits)
+
+
+def best_for_samples(costs: Floats, n: int) -> list[int]:
+    """Which of q plans are cheapest for some sample, those of most samples first.
+
+    ``costs`` ``(q, s)``. At most n are given; ties go to the earlier plan.
+
+    >>> best_for_samples(np.array([[1.0, 9.0, 9.0], [5.0, 5.0, 5.0]]), 2)
+    [1, 0]
+    """
+    if not costs.size:
+        return []
+    winners, wins = np.unique(costs.argmin(axis=0), return_counts=True)
+    return [int(winner) for winner in winners[np.argsort(-wins, kind="stable")][:n]]
+
+
+@dataclass
+class Counted:
+    """A score function that counts the rows one call of a planner asks."""
+
+    score: Callable[[Floats], Floats]
     rows: int = 0
 
+    def __call__(self, states: Floats) -> Floats:
+        self.rows += len(states)
+        return self.score(states)
 
-def proposals(
+
+def plan_from_moves(
     planner: Planner,
-    states: Floats,
+    state: Floats,
+    moves: Sequence[int],
     weights: Floats,
-    rngs: Sequence[np.random.Generator],
-    n: int,
-) -> list[Proposals]:
-    """Plans of each of m people ``(m, d)`` from one search for their weights ``(m, p)``.
-
-    Two calls with other generators give other plans where the planner has any randomness.
-    Planners that have no ``propose`` are asked for n candidates, one person after the other.
-    """
-    if not len(states):
-        return []
-    propose = getattr(planner, "propose", None)
-    if propose is not None:
-        found: list[Proposals] = propose(states, weights, rngs)
-        return found
-    each = [
-        planner.candidates(state, own[None], n, rng=rng)
-        for state, own, rng in zip(states, weights, rngs, strict=True)
-    ]
-    return [Proposals(tuple(plan.moves for plan in c.plans), c.rows) for c in each]
+    certificate: Certificate,
+    *,
+    limits: Limits = NO_LIMITS,
+    method: str,
+) -> Plan:
+    """A plan with the score before and after each step, asked of the planner's black box."""
+    [plan] = plans_along(
+        planner.problem, state, [moves], [weights], planner.black_box.score, [certificate],
+        limits=[limits], method=method, model_fingerprint=planner.black_box.fingerprint,
+    )  # fmt: skip
+    return plan
 
 
 def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> None:
@@ -151,70 +304,3 @@ def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> Non
                 f"({record}); such a plan is not handed out: look at what the model does with a "
                 "single record"
             )
-
-
-@dataclass
-class Counted:
-    """A score function that counts the rows one call of a planner asks."""
-
-    score: Callable[[Floats], Floats]
-    rows: int = 0
-
-    def __call__(self, states: Floats) -> Floats:
-        self.rows += len(states)
-        return self.score(states)
-
-
-def one_per_person(limits: Limits | Sequence[Limits], n: int) -> list[Limits]:
-    """The limits of each of n people."""
-    if isinstance(limits, Limits):
-        return [limits] * n
-    if len(limits) != n:
-        raise InvalidSetting(f"'limits' must be one per person (got {len(limits)} for {n})")
-    return list(limits)
-
-
-def generators(
-    rngs: Sequence[np.random.Generator] | None, n: int
-) -> tuple[np.random.Generator, ...]:
-    """A generator for each of n people; by default that of a call for one person alone."""
-    if rngs is None:
-        return tuple(np.random.default_rng(0) for _ in range(n))
-    if len(rngs) != n:
-        raise InvalidSetting(f"'rngs' must hold one generator per person (got {len(rngs)} for {n})")
-    return tuple(rngs)
-
-
-def by_limits(
-    plan_alike: Callable[[NDArray[np.intp], Limits], list[Plan]],
-    limits: Limits | Sequence[Limits],
-    n: int,
-) -> list[Plan]:
-    """Plans of n people for planners that plan together only people with the same limits.
-
-    ``plan_alike`` gets the positions of people and their limits.
-    """
-    each = one_per_person(limits, n)
-    plans: dict[int, Plan] = {}
-    for limit in dict.fromkeys(each):
-        alike = np.array([i for i, own in enumerate(each) if own == limit], np.intp)
-        plans.update(zip(alike.tolist(), plan_alike(alike, limit), strict=True))
-    return [plans[i] for i in range(n)]
-
-
-def plan_from_moves(
-    planner: Planner,
-    state: Floats,
-    moves: Any,
-    weights: Floats,
-    certificate: Any,
-    *,
-    limits: Limits = NO_LIMITS,
-    method: str,
-) -> Plan:
-    """A plan with the score before and after each step, asked of the planner's black box."""
-    [plan] = plans_along(
-        planner.problem, state, [moves], [weights], planner.black_box.score, [certificate],
-        limits=[limits], method=method, model_fingerprint=planner.black_box.fingerprint,
-    )  # fmt: skip
-    return plan

@@ -14,14 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.planning.changes import change_costs
-from pear.planning.sequences import NO_MOVE, roll_out
 from pear.problem import Limits, Plan, Problem, walk
+from pear.problem.costs import NO_MOVE, padded, roll_out
 from pear.problem.features import Value
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -191,25 +189,22 @@ def _explain_alike(
     rows = _moves(plans, variants)
     owners = np.array([variant.plan for variant in variants], np.intp)
     each = weights if len(weights) == 1 else weights[owners]
-    rollout = roll_out(problem, starts[owners], rows, limits)
-    ends, costs = np.array(rollout.final), rollout.costs(problem, each)
+    graph, actions = problem.costs, problem.actions
+    rollout = roll_out(graph, actions, starts[owners], rows, limits)
+    ends, costs = np.array(rollout.final), rollout.costs(each)
     for row, variant in enumerate(variants):
         plan = plans[variant.plan]
         if not plan.on_grid:
             order = [problem.space.index(step.feature) for step in plan.steps]
             del order[variant.step]
             ends[row] = _end_without(problem, plan, starts[variant.plan], variant)
-            paid = change_costs(
-                problem, starts[variant.plan], ends[row], order, each[row % len(each)]
-            )
-            costs[row] = paid.sum()
+            own = each[row % len(each)]
+            costs[row] = graph.change_costs(starts[variant.plan], ends[row], order, own).sum()
     legal = rollout.illegal == 0
     scores = np.full(len(variants), np.nan)
     scores[legal] = black_box.score(ends[legal])
-    whole = roll_out(
-        problem, starts, _moves(plans, [_Variant(i, -1, 0) for i in range(len(plans))])
-    )
-    plan_costs = whole.costs(problem, weights)
+    whole = roll_out(graph, actions, starts, padded([plan.moves for plan in plans]))
+    plan_costs = whole.costs(weights)
     bar = problem.goal.bar(limits)
     found: dict[tuple[int, int], list[Alternative]] = {}
     for row, variant in enumerate(variants):
@@ -317,12 +312,9 @@ def _variants(problem: Problem, plans: Sequence[Plan]) -> list[_Variant]:
 
 def _moves(plans: Sequence[Plan], variants: Sequence[_Variant]) -> NDArray[np.intp]:
     """Moves of each variant, one column per step, shape ``(n, longest)``."""
-    width = max([len(plan.steps) for plan in plans], default=0)
-    rows = np.full((len(variants), width), NO_MOVE, np.intp)
+    rows = padded([plans[variant.plan].moves for variant in variants])
     for row, variant in enumerate(variants):
-        moves = plans[variant.plan].moves
-        rows[row, : len(moves)] = moves
-        if variant.step >= 0:
+        if plans[variant.plan].on_grid:
             rows[row, variant.step] = variant.move
     return rows
 

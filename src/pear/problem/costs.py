@@ -11,6 +11,7 @@ cost is ``max(floor, φ·w)``. Weights are one per feature, then one per edge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,11 +19,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Flags, Floats, Indices
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
 from pear.problem.features import FeatureSpace, States
+from pear.problem.limits import NO_LIMITS, Limits
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,19 @@ class CostGraph:
             states[going] = actions.apply(states[going], step[going])
         return costs
 
+    def change_costs(self, start: Floats, end: Floats, order: Any, weights: Floats) -> Floats:
+        """Mean floored cost of each change when columns take the values of ``end`` in an order.
+
+        For values that are no arguments of an action. ``start`` and ``end`` ``(d,)``; ``order``
+        ``(length,)`` are columns; ``weights`` ``(p,)`` or samples ``(s, p)``. Shape ``(length,)``.
+        """
+        columns, end = np.asarray(order, np.intp), np.asarray(end, float)
+        states = np.repeat(np.array(start, float)[None], len(columns), axis=0)
+        for place, column in enumerate(columns):
+            states[place + 1 :, column] = end[column]
+        phi = self.change_features(states, columns, end[columns])
+        return np.asarray(self.floored(phi @ np.atleast_2d(weights).T).mean(axis=1))
+
     def check_weights(self, weights: Any) -> Floats:
         """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, or a clear refusal."""
         try:
@@ -261,6 +276,88 @@ def walk(start: Floats, actions: ActionSpace, moves: Any) -> States:
     for move in np.asarray(moves, np.intp):
         states.append(actions.apply(states[-1][None], np.array([move]))[0])
     return np.array(states)
+
+
+NO_MOVE = -1
+"""Stands for "no step here", so that sequences of different lengths share an array."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """n sequences carried out step by step.
+
+    ``states`` ``(n, length + 1, d)`` are the states gone through; ``features``
+    ``(n, length, p)`` the cost features of each step, zero where there is none; ``taken``
+    ``(n, length)`` the steps carried out; ``illegal`` ``(n,)`` how many were not allowed and
+    left out.
+    """
+
+    states: Floats
+    features: Floats
+    taken: Flags
+    illegal: Indices
+    graph: CostGraph
+
+    @property
+    def final(self) -> States:
+        """States after the last step, shape ``(n, d)``."""
+        return self.states[:, -1]
+
+    def costs(self, weights: Floats) -> Floats:
+        """Mean floored cost of each sequence, ``(n,)``.
+
+        ``weights`` is ``(p,)`` or ``(s, p)`` for all, or ``(n, s, p)`` for each its own.
+        """
+        weights = np.asarray(weights, float)
+        weights = weights if weights.ndim == 3 else weights.reshape(1, -1, weights.shape[-1])
+        linear = np.matmul(self.features, np.swapaxes(weights, 1, 2))
+        floored = self.graph.floored(linear) * self.taken[:, :, None]
+        return np.asarray(floored.sum(axis=1).mean(axis=1))
+
+
+def roll_out(
+    graph: CostGraph,
+    actions: ActionSpace,
+    starts: States,
+    moves: Indices,
+    limits: Limits = NO_LIMITS,
+) -> Rollout:
+    """Carry out n sequences of moves ``(n, length)`` from n states, or from one ``(d,)``.
+
+    What is not allowed is left out.
+    """
+    moves = np.asarray(moves, np.intp)
+    n, length = moves.shape
+    current = np.array(np.broadcast_to(starts, (n, len(graph.space))), float)
+    states = np.empty((n, length + 1, len(graph.space)))
+    features = np.zeros((n, length, graph.n_weights))
+    taken = np.zeros((n, length), bool)
+    states[:, 0] = current
+    for position in range(length):
+        wanted = np.flatnonzero(moves[:, position] != NO_MOVE)
+        chosen = moves[wanted, position]
+        legal = actions.allowed(current[wanted], limits)[np.arange(len(wanted)), chosen]
+        rows, chosen = wanted[legal], chosen[legal]
+        features[rows, position] = graph.features(current[rows], actions, chosen)
+        current[rows] = actions.apply(current[rows], chosen)
+        taken[rows, position] = True
+        states[:, position + 1] = current
+    illegal = (moves != NO_MOVE).sum(axis=1) - taken.sum(axis=1)
+    return Rollout(states, features, taken, illegal, graph)
+
+
+def as_sequence(moves: Indices) -> tuple[int, ...]:
+    """One row of moves without its gaps."""
+    return tuple(int(move) for move in moves if move != NO_MOVE)
+
+
+def padded(sequences: Sequence[Sequence[int]]) -> Indices:
+    """Sequences of different lengths as one array, shape ``(n, longest)``."""
+    width = max([len(sequence) for sequence in sequences], default=0)
+    moves = np.full((len(sequences), width), NO_MOVE, np.intp)
+    for row, sequence in enumerate(sequences):
+        moves[row, : len(sequence)] = sequence
+    return moves
 
 
 def costs_under(

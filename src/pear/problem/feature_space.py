@@ -213,6 +213,14 @@ class FeatureSpace:
         low, high = feature.scale
         return np.asarray(np.clip((codes - low) / (high - low), 0.0, 1.0))
 
+    def distances(self, before: States, after: States) -> States:
+        """How far apart each feature lies, ``(n, d)``: the scaled change, 1 for a category."""
+        apart = np.abs(self.scaled(after) - self.scaled(before))
+        for column, feature in enumerate(self.features):
+            if feature.is_categorical:
+                apart[:, column] = before[:, column] != after[:, column]
+        return np.asarray(apart)
+
     @cached_property
     def _one_hot_layout(self) -> _OneHotLayout:
         widths = [len(f.categories) if f.is_categorical else 1 for f in self.features]

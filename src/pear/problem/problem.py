@@ -403,6 +403,10 @@ class Problem:
             action, feature, feature.code(step.before), feature.code(step.after), step.argument
         )
 
+    def longest(self, limits: Limits = NO_LIMITS) -> int:
+        """Most changes of a plan for somebody with these limits."""
+        return min(self.max_length, limits.max_steps or self.max_length)
+
     @property
     def weight_names(self) -> tuple[str, ...]:
         return self.costs.weight_names

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pear.decision import BlackBox
-from pear.errors import BudgetTooSmall, InvalidSetting
+from pear.errors import BudgetTooSmall, InvalidRecord, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.planning.exact import drive as drive_module
 from pear.problem import Limits
@@ -166,7 +166,7 @@ def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(BudgetTooSmall, match="'max_rows' must be at least 8"):
         ExactPlanner(problem, black_box, max_rows=7)
     planner = ExactPlanner(problem, black_box, max_rows=20)
-    with pytest.raises(InvalidSetting, match="must hold 4 finite numbers"):
+    with pytest.raises(InvalidRecord, match="row 0: 'b' cannot be nan in a state"):
         planner.plan(np.array([0.0, np.nan, 0.0, 0.0]), np.ones(4))
     with pytest.raises(InvalidSetting, match=r"one per person.* 2 people \(got shape \(3, 4\)\)"):
         planner.plan_many(np.zeros((2, 4)), np.ones((3, 4)))

@@ -19,11 +19,19 @@ from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.automaton.automaton import START, Automaton, Condition, because
 from pear.planning.automaton.tree import STOP, MoveTree
-from pear.planning.planner import Candidates, Memory, by_limits, plan_from_moves
-from pear.planning.sequences import NO_MOVE, as_sequence, best_for_samples, longest
+from pear.planning.planner import (
+    Candidates,
+    Memory,
+    Planner,
+    Query,
+    best_for_samples,
+    by_limits,
+    plan_from_moves,
+)
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
-from pear.problem.costs import as_samples
+from pear.problem.costs import NO_MOVE, as_sequence
 from pear.problem.features import States
+from pear.problem.plan import Verdict
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Reason:
         }
 
 
-class AutomatonPlanner:
+class AutomatonPlanner(Planner):
     """Plans by walking an automaton.
 
     ``width`` walks per person are followed side by side. ``strict`` is the published walk:
@@ -92,53 +100,24 @@ class AutomatonPlanner:
     def method(self) -> str:
         return "w-efare" if self.automaton.aware else "efare"
 
-    def plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-    ) -> Plan:
-        """The cheapest walk for a person, with reasons; see :class:`Planner`."""
-        weights = np.atleast_2d(self.problem.costs.check_weights(weights))
-        if len(weights) == 1:
-            return self._plans(np.atleast_2d(state), weights[None], limits)[0]
-        found = self.candidates(state, weights, self.samples, limits).plans
-        together = self._plans(np.atleast_2d(state), weights[None], limits)[0]
-        options = [plan for plan in (together, *found) if plan.success]
-        return min(options, key=lambda plan: plan.cost, default=together)
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """People walk side by side; for samples, the walks under single ones compete too."""
+        plans = by_limits(queries, self._plans)
+        if len(queries) and len(queries[0].samples) > 1:
+            for number, query in enumerate(queries):
+                found = self._candidates(query, self.samples, None, None).plans
+                options = [plan for plan in (plans[number], *found) if plan.success]
+                plans[number] = min(options, key=lambda plan: plan.cost, default=plans[number])
+        return plans
 
-    def plan_many(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits | Sequence[Limits] = NO_LIMITS,
-        rngs: Sequence[np.random.Generator] | None = None,
-    ) -> list[Plan]:
-        """Plans of n people walking side by side."""
-        states, each = np.asarray(states, float), as_samples(weights, len(states))
-        if len(states):
-            self.problem.costs.check_weights(each.reshape(-1, each.shape[-1]))
-        return by_limits(
-            lambda some, own: self._plans(states[some], each[some], own), limits, len(states)
-        )
-
-    def candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-        *,
-        memory: Memory | None = None,
-        max_rows: int | None = None,
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
     ) -> Candidates:
         """The distinct walks under the samples that are cheapest for some of them."""
         began = time.perf_counter()
-        samples = np.atleast_2d(self.problem.costs.check_weights(samples))
+        state, samples, limits = query.state, query.samples, query.limits
         if self.black_box.favourable(state[None], limits)[0]:
-            return Candidates(tuple(self._plans(state[None], samples[None], limits)), rows=1)
+            return Candidates(tuple(self._plans([query], limits)), rows=1)
         chosen = np.unique(np.linspace(0, len(samples) - 1, self.samples).astype(int))
         starts = np.repeat(state[None], len(chosen), axis=0)
         walks = self._walks(starts, samples[chosen, None], limits)
@@ -148,13 +127,7 @@ class AutomatonPlanner:
         pool = np.unique(walks.moves, axis=0)
         graph, actions = self.problem.costs, self.problem.actions
         best = best_for_samples(graph.sequence_costs(state, actions, pool, samples), n)
-        certificate = Certificate(
-            "heuristic",
-            rows=rows,
-            seconds=time.perf_counter() - began,
-            max_length=longest(self.problem, limits),
-            max_changes_per_feature=longest(self.problem, limits),
-        )
+        certificate = self._certificate("heuristic", rows, time.perf_counter() - began, limits)
         plans = tuple(
             self._finish(state, as_sequence(pool[i]), samples, certificate, limits) for i in best
         )
@@ -206,9 +179,10 @@ class AutomatonPlanner:
             strict=self.strict,
         )
 
-    def _plans(self, states: States, weights: Floats, limits: Limits) -> list[Plan]:
+    def _plans(self, queries: Sequence[Query], limits: Limits) -> list[Plan]:
         began = time.perf_counter()
-        weights = as_samples(weights, len(states))
+        states = np.array([query.state for query in queries])
+        weights = np.array([query.samples for query in queries])
         done = self.black_box.favourable(states, limits)
         going = np.flatnonzero(~done)
         walks = self._walks(states[going], weights[going], limits)
@@ -220,15 +194,19 @@ class AutomatonPlanner:
             place = places.get(person)
             found = place is None or best[place] >= 0
             moves = () if place is None or not found else as_sequence(walks.moves[best[place]])
-            certificate = Certificate(
-                "heuristic" if found else "unknown",
-                rows=1 + (0 if place is None else int(walks.rows[place])),
-                seconds=seconds,
-                max_length=longest(self.problem, limits),
-                max_changes_per_feature=longest(self.problem, limits),
-            )
+            rows = 1 + (0 if place is None else int(walks.rows[place]))
+            verdict: Verdict = "heuristic" if found else "unknown"
+            certificate = self._certificate(verdict, rows, seconds, limits)
             plans.append(self._finish(state, moves, weights[person], certificate, limits))
         return plans
+
+    def _certificate(
+        self, verdict: Verdict, rows: int, seconds: float, limits: Limits
+    ) -> Certificate:
+        longest = self.problem.longest(limits)
+        return Certificate(
+            verdict, rows=rows, seconds=seconds, max_length=longest, max_changes_per_feature=longest
+        )
 
     def _finish(
         self,
@@ -280,7 +258,7 @@ class Walks:
 
 
 @dataclass
-class _Front:
+class _Frontier:
     """Walks still going: where each is, whose it is, how it came here."""
 
     states: States
@@ -290,8 +268,8 @@ class _Front:
     costs: Floats
     chance: Floats
 
-    def keep(self, chosen: Ints) -> _Front:
-        return _Front(
+    def keep(self, chosen: Ints) -> _Frontier:
+        return _Frontier(
             self.states[chosen],
             self.person[chosen],
             self.node[chosen],
@@ -313,8 +291,8 @@ def find_walks(
 ) -> Walks:
     """Walks of n people from states ``(n, d)`` with weight samples ``(n, s, p)``."""
     problem, n = automaton.problem, len(states)
-    steps, bar = longest(problem, limits), problem.goal.bar(limits)
-    front = _Front(
+    steps, bar = problem.longest(limits), problem.goal.bar(limits)
+    frontier = _Frontier(
         np.array(states, float),
         np.arange(n),
         np.full(n, START),
@@ -324,18 +302,18 @@ def find_walks(
     )
     rows, best, ended = np.zeros(n, np.intp), np.full(n, np.inf), []
     for step in range(steps):
-        front = _step(automaton, front, weights, limits, step, 1 if strict else width, strict)
-        if not len(front.person):
+        frontier = _step(automaton, frontier, weights, limits, step, 1 if strict else width, strict)
+        if not len(frontier.person):
             break
-        good = black_box.score(front.states) > bar
-        np.add.at(rows, front.person, 1)
-        ended.append(front.keep(np.flatnonzero(good)))
-        np.minimum.at(best, front.person[good], front.costs[good])
+        good = black_box.score(frontier.states) > bar
+        np.add.at(rows, frontier.person, 1)
+        ended.append(frontier.keep(np.flatnonzero(good)))
+        np.minimum.at(best, frontier.person[good], frontier.costs[good])
         going = ~good
         if problem.costs.least >= 0:
             # Steps cost nothing less than 0: a walk already dearer cannot become the cheapest.
-            going &= front.costs < best[front.person]
-        front = front.keep(np.flatnonzero(going))
+            going &= frontier.costs < best[frontier.person]
+        frontier = frontier.keep(np.flatnonzero(going))
     if not ended:
         nothing = np.zeros(0)
         empty = np.zeros(0, np.intp)
@@ -351,23 +329,23 @@ def find_walks(
 
 def _step(
     automaton: Automaton,
-    front: _Front,
+    frontier: _Frontier,
     weights: Floats,
     limits: Limits,
     step: int,
     width: int,
     strict: bool,
-) -> _Front:
+) -> _Frontier:
     """All walks one move longer, at most ``width`` per person."""
     problem = automaton.problem
-    if not len(front.person):
-        return front
-    theirs = weights[front.person]
-    allowed = problem.actions.allowed(front.states, limits)
-    inputs = automaton.inputs.matrix(front.states, theirs)
+    if not len(frontier.person):
+        return frontier
+    theirs = weights[frontier.person]
+    allowed = problem.actions.allowed(frontier.states, limits)
+    inputs = automaton.inputs.matrix(frontier.states, theirs)
     chances = np.zeros(allowed.shape)
-    for node in np.unique(front.node):
-        here = np.flatnonzero(front.node == node)
+    for node in np.unique(frontier.node):
+        here = np.flatnonzero(frontier.node == node)
         tree = automaton.tree_at(int(node))
         if strict:
             chances[here] = _likeliest(tree, inputs[here], allowed[here])
@@ -378,17 +356,19 @@ def _step(
             chances[stuck] = _open_moves(automaton.trees[START], inputs[stuck], allowed[stuck])
     row, move = np.nonzero(chances)
     share = chances[row, move] / chances.sum(axis=1)[row]
-    chance = front.chance[row] + np.log(share)
-    person = front.person[row]
+    chance = frontier.chance[row] + np.log(share)
+    person = frontier.person[row]
     order = np.lexsort((move, row, -chance, person))
     place = np.arange(len(order)) - np.searchsorted(person[order], person[order])
     chosen = order[place < width]
     row, move, chance = row[chosen], move[chosen], chance[chosen]
-    moves = front.moves[row]
+    moves = frontier.moves[row]
     moves[:, step] = move
-    paid = problem.costs.costs(front.states[row], problem.actions, move, theirs[row]).mean(axis=1)
-    after = problem.actions.apply(front.states[row], move)
-    return _Front(after, front.person[row], move, moves, front.costs[row] + paid, chance)
+    paid = problem.costs.costs(frontier.states[row], problem.actions, move, theirs[row]).mean(
+        axis=1
+    )
+    after = problem.actions.apply(frontier.states[row], move)
+    return _Frontier(after, frontier.person[row], move, moves, frontier.costs[row] + paid, chance)
 
 
 def _open_moves(tree: MoveTree, inputs: Floats, allowed: NDArray[np.bool_]) -> Floats:

@@ -14,15 +14,16 @@ from pear.planning.exact.drive import Clock, drive
 from pear.planning.exact.memory import ScoreMemory
 from pear.planning.exact.options import options_of
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
-from pear.planning.planner import Candidates, Memory, one_per_person
+from pear.planning.planner import Candidates, Memory, Planner, Query, Weights
 from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
+from pear.problem.features import PersonLike
 
 TOGETHER = 512
 """People whose searches are kept at the same time."""
 
 
 @dataclass
-class ExactPlanner:
+class ExactPlanner(Planner):
     """Finds the cheapest plan among those with at most ``max_length`` changes, and proves it.
 
     Parameters
@@ -51,7 +52,7 @@ class ExactPlanner:
     >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
     >>> problem = loan_book_problem()
     >>> planner = ExactPlanner(problem, loan_book_classifier(problem))
-    >>> plan = planner.plan(problem.state(loan_book_people()["Amina"]), problem.usual_weights)
+    >>> plan = planner.plan(loan_book_people()["Amina"])
     >>> plan.success, plan.certificate.verdict
     (True, 'optimal')
     """
@@ -84,123 +85,79 @@ class ExactPlanner:
     def longest(self) -> int:
         return self.problem.max_length if self.max_length is None else self.max_length
 
-    def plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-    ) -> Plan:
-        """The cheapest plan from ``state`` ``(d,)``.
-
-        ``weights`` is ``(p,)``, or samples ``(s, p)``: then the plan of least mean floored cost.
-        An infeasible verdict names the limits that block.
-        """
-        [plan] = self._plan_each(self._states(state), self._samples(weights)[None], [limits])
-        return plan
-
-    def plan_many(
-        self,
-        states: Floats,
-        weights: Floats,
-        limits: Limits | Sequence[Limits] = NO_LIMITS,
-        rngs: Sequence[np.random.Generator] | None = None,
-    ) -> list[Plan]:
-        """Plans for n people side by side, one call of the model a round.
-
-        ``states`` is ``(n, d)``. ``weights`` is ``(p,)``, or a row per person ``(n, p)``, or
-        samples per person ``(n, s, p)``, or ``(1, s, p)`` for everybody: with samples, each
-        person's plan is that of least mean floored cost over theirs.
-        """
-        states = self._states(states)
-        if not len(states):
-            return []
-        weights = self.problem.weights_of(len(states), weights)
-        return self._plan_each(states, weights, one_per_person(limits, len(states)))
-
-    def candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-        *,
-        memory: Memory | None = None,
-        max_rows: int | None = None,
-    ) -> Candidates:
-        """Distinct plans, each optimal for some of the samples ``(s, p)``; most supported first.
-
-        Costs and certificate of each plan are those for the first sample it is optimal for.
-        With ``max_rows``, a proof is given up where it would look at more assignments than that.
-        """
-        rows = self.max_rows if max_rows is None else min(max_rows, self.max_rows)
-        known = memory if isinstance(memory, ScoreMemory) else ScoreMemory()
-        search = self._search_optima(
-            state, samples, limits, rows=max(rows, 2 * self.longest), plans=n, memory=known,
-            hurried=max_rows is not None,
-        )  # fmt: skip
-        support: dict[tuple[int, ...], list[int]] = {}
-        for query, best in enumerate(search.best):
-            if best is not None:
-                support.setdefault(best.moves, []).append(query)
-        ranked = sorted(support.values(), key=len, reverse=True)[: max(1, n)]
-        plans = self._plans_of([search], [[queries[0] for queries in ranked]])
-        return Candidates(tuple(plans), search.rows, known)
-
-    def optima(self, state: Floats, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
+    def optima(self, person: PersonLike, samples: Floats, limits: Limits = NO_LIMITS) -> list[Plan]:
         """The optimal plan for each sample ``(s, p)``, all found in one pass."""
-        count = len(np.atleast_2d(samples))
-        search = self._search_optima(state, samples, limits, rows=self.max_rows, plans=count)
+        query = Query(self.problem.state(person), self.problem.weights(samples), limits)
+        count = len(query.samples)
+        search = self._search_optima(query, rows=self.max_rows, plans=count)
         return self._plans_of([search], [range(count)])
 
     def plans_by_length(
-        self, state: Floats, weights: Floats, limits: Limits = NO_LIMITS
+        self, person: PersonLike, weights: Weights | None = None, limits: Limits = NO_LIMITS
     ) -> list[Plan]:
         """The cheapest plan with at most 1, 2, 3… changes, in one pass."""
         longest = min(self.longest, limits.max_steps or self.longest)
         each = [replace(limits, max_steps=steps) for steps in range(1, longest + 1)]
-        samples = np.repeat(self._samples(weights)[None], longest, axis=0)
-        [start] = self._states(state)
+        samples = np.repeat(self.problem.weights(weights)[None], longest, axis=0)
         clock = Clock.started(self.max_seconds, longest * (self.longest - 1))
+        start = self.problem.state(person)
         search = self._search(start, samples, each, clock, plans=longest)
         return self._plans_of([search], [range(longest)])
 
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """Plans found side by side, with one call of the model a round."""
+        clock = Clock.started(self.max_seconds, len(queries) * (self.longest - 1))
+        plans: list[Plan] = []
+        for first in range(0, len(queries), TOGETHER):
+            some = queries[first : first + TOGETHER]
+            found = self._side_by_side(
+                [(query.state, query.samples[None], [query.limits]) for query in some], clock
+            )
+            made = self._plans_of(found, [range(1)] * len(found))
+            for query, plan in zip(some, made, strict=True):
+                if plan.certificate.verdict == "infeasible" and query.limits != NO_LIMITS:
+                    blocking = self._blocking(query)
+                    plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
+                plans.append(plan)
+        return plans
+
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
+    ) -> Candidates:
+        """Costs and certificate of each plan are those for the first sample it is optimal for.
+
+        With ``max_rows``, a proof is given up where it would look at more assignments than that.
+        """
+        rows = self.max_rows if max_rows is None else min(max_rows, self.max_rows)
+        memory = memory if isinstance(memory, ScoreMemory) else ScoreMemory()
+        search = self._search_optima(
+            query, rows=max(rows, 2 * self.longest), plans=n, memory=memory,
+            stop_early=max_rows is not None,
+        )  # fmt: skip
+        support: dict[tuple[int, ...], list[int]] = {}
+        for sample, best in enumerate(search.best):
+            if best is not None:
+                support.setdefault(best.moves, []).append(sample)
+        ranked = sorted(support.values(), key=len, reverse=True)[: max(1, n)]
+        plans = self._plans_of([search], [[samples[0] for samples in ranked]])
+        return Candidates(tuple(plans), search.rows, memory)
+
     def _search_optima(
         self,
-        state: Floats,
-        samples: Floats,
-        limits: Limits,
+        query: Query,
         *,
         rows: int,
         plans: int,
         memory: ScoreMemory | None = None,
-        hurried: bool = False,
+        stop_early: bool = False,
     ) -> Search:
-        samples = self._samples(samples)
-        [start] = self._states(state)
-        clock = Clock.started(self.max_seconds, min(plans, len(samples)) * (self.longest - 1))
+        """A finished search in which every sample of a query is a query of its own."""
+        count = len(query.samples)
+        clock = Clock.started(self.max_seconds, min(plans, count) * (self.longest - 1))
         return replace(self, max_rows=rows)._search(
-            start, samples[:, None], [limits] * len(samples), clock,
-            plans=plans, memory=memory, hurried=hurried,
+            query.state, query.samples[:, None], [query.limits] * count, clock,
+            plans=plans, memory=memory, stop_early=stop_early,
         )  # fmt: skip
-
-    def _plan_each(self, states: Floats, weights: Floats, limits: Sequence[Limits]) -> list[Plan]:
-        """A plan for each of n people; ``weights`` ``(n, s, p)``."""
-        clock = Clock.started(self.max_seconds, len(states) * (self.longest - 1))
-        plans: list[Plan] = []
-        for first in range(0, len(states), TOGETHER):
-            people = range(first, min(first + TOGETHER, len(states)))
-            found = self._side_by_side(
-                [(states[i], weights[i : i + 1], [limits[i]]) for i in people], clock
-            )
-            made = self._plans_of(found, [range(1)] * len(found))
-            for i, plan in zip(people, made, strict=True):
-                if plan.certificate.verdict == "infeasible" and limits[i] != NO_LIMITS:
-                    blocking = self._blocking(states[i], limits[i], weights[i].mean(axis=0))
-                    plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
-                plans.append(plan)
-        return plans
 
     def _search(
         self,
@@ -211,12 +168,12 @@ class ExactPlanner:
         *,
         plans: int = 1,
         memory: ScoreMemory | None = None,
-        hurried: bool = False,
+        stop_early: bool = False,
         any_plan: bool = False,
     ) -> Search:
         """A finished search for one person."""
         [search] = self._side_by_side(
-            [(start, weights, limits)], clock, plans, memory, hurried, any_plan
+            [(start, weights, limits)], clock, plans, memory, stop_early, any_plan
         )
         return search
 
@@ -226,7 +183,7 @@ class ExactPlanner:
         clock: Clock,
         plans: int = 1,
         memory: ScoreMemory | None = None,
-        hurried: bool = False,
+        stop_early: bool = False,
         any_plan: bool = False,
     ) -> list[Search]:
         """Finished searches for several people: start, weights ``(Q, S, p)`` and limits of each.
@@ -239,7 +196,7 @@ class ExactPlanner:
             # A plan that changes each feature once is one here too, and prunes most of the rest.
             once = replace(self, max_changes_per_feature=1, progress=None)
             once.max_rows = self.max_rows // 2
-            first = once._side_by_side(people, clock.half(), 0, None, hurried, any_plan)
+            first = once._side_by_side(people, clock.half(), 0, None, stop_early, any_plan)
         searches: list[Search] = []
 
         def begun() -> Iterator[Search]:
@@ -258,7 +215,7 @@ class ExactPlanner:
                     inside=self.black_box.inside if self.look_inside else None,
                     memory=memory,
                     first_batch=self.first_batch,
-                    hurried=hurried,
+                    stop_early=stop_early,
                     any_plan=any_plan,
                     progress=self.progress,
                 )
@@ -300,50 +257,33 @@ class ExactPlanner:
                 plans.append(plan)
         return plans
 
-    def _states(self, states: Floats) -> Floats:
-        array = np.atleast_2d(np.asarray(states, float))
-        missing = np.isnan(array) & ~np.array(
-            [feature.may_be_missing for feature in self.problem.space.features]
-        ) if array.shape[1:] == (len(self.problem.space),) else np.True_  # fmt: skip
-        if np.any(missing) or np.isinf(array).any():
-            raise InvalidSetting(
-                f"a state must hold {len(self.problem.space)} finite numbers "
-                f"(got shape {array.shape}); use problem.state(record)"
-            )
-        return array
-
-    def _samples(self, weights: Floats) -> Floats:
-        """Weights of one person as samples ``(s, p)``."""
-        return self.problem.weights(weights)
-
-    def _blocking(
-        self, state: Floats, limits: Limits, weights: Floats
-    ) -> tuple[tuple[str, ...], ...]:
+    def _blocking(self, query: Query) -> tuple[tuple[str, ...], ...]:
         """Limits, alone or in pairs, whose removal opens a plan.
 
         All the limits tried share one further budget of ``max_rows`` and ``max_seconds``.
         """
         singles: list[tuple[tuple[str, ...], Limits]] = [
-            ((words,), rest) for words, rest in limits.parts()
+            ((words,), rest) for words, rest in query.limits.parts()
         ]
-        found = self._opening(state, weights, singles)
+        found = self._opening(query, singles)
         if found or len(singles) < 2:
             return found
         pairs: dict[frozenset[str], tuple[tuple[str, ...], Limits]] = {}
-        for words, rest in limits.parts():
+        for words, rest in query.limits.parts():
             for other, rest_of_both in rest.parts():
                 pairs.setdefault(frozenset((words, other)), ((words, other), rest_of_both))
-        return self._opening(state, weights, list(pairs.values()))
+        return self._opening(query, list(pairs.values()))
 
     def _opening(
-        self, state: Floats, weights: Floats, tried: list[tuple[tuple[str, ...], Limits]]
+        self, query: Query, tried: list[tuple[tuple[str, ...], Limits]]
     ) -> tuple[tuple[str, ...], ...]:
         """Those of the limits tried, named by their words, under which there is a plan."""
         if not tried:
             return ()
-        everyone = np.repeat(weights[None, None], len(tried), axis=0)
+        mean = query.samples.mean(axis=0)
+        everyone = np.repeat(mean[None, None], len(tried), axis=0)
         found = replace(self, progress=None)._search(
-            state,
+            query.state,
             everyone,
             [limits for _, limits in tried],
             Clock.started(self.max_seconds),

@@ -18,9 +18,14 @@ import numpy as np
 from pear.arrays import Flags, Floats, Indices
 from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
 from pear.planning.exact.heuristics import Asking, Explorer
-from pear.planning.exact.kernel import at_the_root, below, bounds_of
+from pear.planning.exact.kernel import (
+    at_the_root,
+    at_the_top,
+    below,
+    bounds_of,
+    favourable_below,
+)
 from pear.planning.exact.memory import ScoreMemory, first_of_each
-from pear.planning.exact.narrowing import at_the_top, favourable_below
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL, Pricing, equal
 from pear.problem import Certificate, Limits, walk
@@ -91,8 +96,9 @@ class Search:
     """One search: Q queries about one person.
 
     ``weights`` ``(Q, S, p)``, ``limits`` and ``required`` ``(Q,)``, the score that a favourable
-    state exceeds, are those of the queries. ``max_rows`` may be asked; ``hurried`` searches look
-    at no more assignments than that is worth. With ``any_plan`` the first plan of a query ends it.
+    state exceeds, are those of the queries. ``max_rows`` may be asked; with ``stop_early`` no more
+    assignments are looked at than that is worth, and with ``any_plan`` the first plan of a query
+    ends it.
     """
 
     options: Options
@@ -105,7 +111,7 @@ class Search:
     inside: Inside | Together | None = None
     memory: ScoreMemory | None = None
     first_batch: int = FIRST_BATCH
-    hurried: bool = False
+    stop_early: bool = False
     any_plan: bool = False
     progress: Callable[[Progress], None] | None = None
     rows: int = field(default=0, init=False)
@@ -168,7 +174,7 @@ class Search:
     @property
     def _most_work(self) -> float:
         """What enumeration may take, in rows."""
-        return self.max_rows if self.hurried else max(self.max_rows, LEAST_WORK)
+        return self.max_rows if self.stop_early else max(self.max_rows, LEAST_WORK)
 
     def start_with(self, other: Search) -> None:
         """Take over the plans of a search of the same queries in a smaller space, and its rows."""

@@ -31,7 +31,7 @@ from pear.planning.tree.trees import (
     People,
     SearchOutcome,
 )
-from pear.problem import NO_LIMITS, Limits
+from pear.problem import Limits
 from pear.problem.features import States
 
 REMEMBERED = 4096
@@ -116,12 +116,12 @@ class PolicyPlanner(SearchPlanner):
         states: States,
         weights: Floats,
         rngs: Sequence[np.random.Generator],
-        limits: Limits = NO_LIMITS,
+        n: int,
     ) -> list[Proposals]:
         """Everybody's plans met in one search each, with noise from their own generator."""
         explorer = copy(self)
         explorer.exploring = True
-        return super(PolicyPlanner, explorer).propose(states, weights, rngs, limits)
+        return super(PolicyPlanner, explorer).propose(states, weights, rngs, n)
 
 
 class FARE(PolicyPlanner):
@@ -308,7 +308,7 @@ class PolicyOnly(SearchPlanner):
         ask: Ask,
     ) -> Met:
         count, actions = len(states), self.problem.actions
-        longest = min(self.problem.max_length, limits.max_steps or self.problem.max_length)
+        longest = self.problem.longest(limits)
         bar = self.problem.goal.bar(limits)
         here = np.array(states)
         moves = np.full((count, longest), -1, np.intp)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,10 @@ from pear.planning.planner import (
     Candidates,
     Counted,
     Memory,
+    Planner,
     Proposals,
+    Query,
     by_limits,
-    generators,
 )
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
@@ -39,7 +40,6 @@ from pear.planning.tree.trees import (
     bytes_per_node,
 )
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
-from pear.problem.costs import as_samples
 from pear.problem.features import States
 
 Returns = Literal["best", "path"]
@@ -57,7 +57,7 @@ class Met:
     scores: Floats
 
 
-class SearchPlanner:
+class SearchPlanner(Planner):
     """A planner that searches trees; subclasses say with which rules and which prior.
 
     ``simulations`` are per step. ``max_rows`` caps the rows asked of the black box for one
@@ -99,84 +99,51 @@ class SearchPlanner:
         """What the planner maximises among the plans it met, shape ``(n,)``: low cost."""
         return -found.costs
 
-    def plan(
-        self,
-        state: Floats,
-        weights: Floats,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-    ) -> Plan:
-        """The best plan met from ``state`` ``(d,)``; weights ``(p,)`` or samples ``(s, p)``."""
-        weights = self.problem.costs.check_weights(weights)
-        states = np.asarray(state, float)[None]
-        return self.plan_many(states, np.atleast_2d(weights)[None], limits, _list(rng))[0]
+    def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
+        """People are searched for in lockstep: the same plans as one by one."""
+        size = self.people_at_once()
 
-    def plan_many(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits | Sequence[Limits] = NO_LIMITS,
-        rngs: Sequence[np.random.Generator] | None = None,
-    ) -> list[Plan]:
-        """One plan per person, searched in lockstep: the same plans as one by one."""
-        states = np.atleast_2d(np.asarray(states, float))
-        weights = as_samples(weights, len(states))
-        if len(states):
-            self.problem.costs.check_weights(weights.reshape(-1, weights.shape[-1]))
-        streams, size = generators(rngs, len(states)), self.people_at_once()
+        def together(alike: list[Query], limits: Limits) -> list[Plan]:
+            firsts = range(0, len(alike), size)
+            return [
+                plan
+                for first in firsts
+                for plan in self._plan_batch(alike[first : first + size], limits)
+            ]
 
-        def together(people: NDArray[np.intp], own: Limits) -> list[Plan]:
-            plans: list[Plan] = []
-            for first in range(0, len(people), size):
-                some = people[first : first + size]
-                mine = tuple(streams[i] for i in some)
-                plans += self._plan_batch(states[some], weights[some], own, mine)
-            return plans
+        return by_limits(queries, together)
 
-        return by_limits(together, limits, len(states))
-
-    def candidates(
-        self,
-        state: Floats,
-        samples: Floats,
-        n: int,
-        limits: Limits = NO_LIMITS,
-        rng: np.random.Generator | None = None,
-        *,
-        memory: Memory | None = None,
-        max_rows: int | None = None,
+    def _candidates(
+        self, query: Query, n: int, memory: Memory | None, max_rows: int | None
     ) -> Candidates:
-        """At most n distinct successful plans met when searching for some of the samples.
+        """Plans met when searching for some of the samples.
 
         First those that are the cheapest met for some sample, by how many; then the others
         by mean cost. All searches together respect ``max_rows``.
         """
         started, n = time.perf_counter(), at_least_one("n", n)
+        state, samples, rng = query.state, query.samples, query.rng
         most = min((rows for rows in (max_rows, self.max_rows) if rows is not None), default=None)
-        samples = np.atleast_2d(self.problem.costs.check_weights(samples))
         trees = min(self.searches, len(samples), max(1, (most or 10**9) // 20))
         chosen = np.linspace(0, len(samples) - 1, trees).astype(int)
         if rng is not None:
             chosen = np.sort(rng.choice(len(samples), trees, replace=False))
         weights = samples[chosen][:, None, :]
         weights[-1, 0] = samples.mean(axis=0)
-        states = np.repeat(np.asarray(state, float)[None], trees, axis=0)
-        streams = tuple((rng or np.random.default_rng(0)).spawn(trees))
+        states = np.repeat(state[None], trees, axis=0)
+        streams = tuple(query.generator.spawn(trees))
         asked = Counted(self.black_box.score)
         share = None if most is None else most // trees
-        met = self.meet(states, weights, limits, streams, share, partial(ask_once, asked))
+        met = self.meet(states, weights, query.limits, streams, share, partial(ask_once, asked))
         if not len(met.found):
             return Candidates((), asked.rows)
         moves, first = np.unique(met.found.moves, axis=0, return_index=True)
-        costs = self.problem.costs.sequence_costs(states[0], self.problem.actions, moves, samples)
+        costs = self.problem.costs.sequence_costs(state, self.problem.actions, moves, samples)
         wins = np.bincount(costs.argmin(axis=0), minlength=len(moves))
         order = np.lexsort([costs.mean(axis=1), -wins])[:n]
         seconds = time.perf_counter() - started
         plans = tuple(
-            self._found(
-                states[0], met.found.where(first[[i]]), samples, asked.rows, seconds, limits
-            )
-            for i in order
+            self._found(query, met.found.where(first[[i]]), asked.rows, seconds) for i in order
         )
         return Candidates(plans, asked.rows)
 
@@ -185,16 +152,16 @@ class SearchPlanner:
         states: States,
         weights: Floats,
         rngs: Sequence[np.random.Generator],
-        limits: Limits = NO_LIMITS,
+        n: int,
     ) -> list[Proposals]:
-        """Everybody's plans met in one search each; see :func:`pear.planning.planner.proposals`."""
+        """Everybody's plans met in one search each, however many they are."""
         found, size = [], self.people_at_once()
         for first in range(0, len(states), size):
             some = slice(first, first + size)
             met = self.meet(
                 states[some],
                 weights[some, None, :],
-                limits,
+                NO_LIMITS,
                 tuple(rngs[some]),
                 self.max_rows,
                 self.black_box.score,
@@ -243,40 +210,53 @@ class SearchPlanner:
         )
         return max(1, min(512, MEMORY_AT_ONCE // (nodes * one)))
 
-    def _plan_batch(
-        self,
-        states: States,
-        weights: Floats,
-        limits: Limits,
-        streams: tuple[np.random.Generator, ...],
-    ) -> list[Plan]:
+    def _plan_batch(self, queries: Sequence[Query], limits: Limits) -> list[Plan]:
         started = time.perf_counter()
+        states = np.array([query.state for query in queries])
+        weights = np.array([query.samples for query in queries])
+        streams = tuple(query.generator for query in queries)
         met = self.meet(states, weights, limits, streams, self.max_rows, self.black_box.score)
         best = met.found.best_of_each(self.merit(met.found), len(states))
         seconds = (time.perf_counter() - started) / len(states)
         return [
-            self._found(
-                states[i], met.found.where(best[[i]]), weights[i], met.rows[i], seconds, limits
-            )
+            self._found(query, met.found.where(best[[i]]), met.rows[i], seconds)
             if best[i] >= 0
-            else heuristic_plan(
-                self, states[i], [], weights[i], met.scores[[i]], met.rows[i], seconds, limits
-            )
-            for i in range(len(states))
+            else self._plan_of(query, [], met.scores[[i]], met.rows[i], seconds)
+            for i, query in enumerate(queries)
         ]
 
-    def _found(
-        self,
-        state: Floats,
-        found: FoundPlans,
-        weights: Floats,
-        rows: int,
-        seconds: float,
-        limits: Limits,
-    ) -> Plan:
+    def _found(self, query: Query, found: FoundPlans, rows: int, seconds: float) -> Plan:
         length = int(found.lengths[0])
         moves, scores = found.moves[0, :length].tolist(), found.scores[0, : length + 1]
-        return heuristic_plan(self, state, moves, weights, scores, rows, seconds, limits)
+        return self._plan_of(query, moves, scores, rows, seconds)
+
+    def _plan_of(
+        self, query: Query, moves: list[int], scores: Floats, rows: int, seconds: float
+    ) -> Plan:
+        """A plan from scored moves; where the last score is not favourable, one that says so.
+
+        ``scores`` are of the start and of the state after each move; ``rows`` is what finding
+        the plan is charged.
+        """
+        problem, limits = self.problem, query.limits
+        success = bool(scores[-1] > problem.goal.bar(limits))
+        certificate = Certificate(
+            "heuristic" if success else "unknown",
+            rows=int(rows),
+            seconds=seconds,
+            max_length=problem.longest(limits),
+            max_changes_per_feature=problem.longest(limits),
+        )
+        return problem.make_plan(
+            query.state,
+            moves,
+            query.samples,
+            scores,
+            certificate,
+            limits=limits,
+            method=self.method,
+            model_fingerprint=self.black_box.fingerprint,
+        )
 
 
 def at_least_one(name: str, value: int) -> int:
@@ -290,53 +270,6 @@ def ask_once(score: Ask, states: States) -> Floats:
     """Scores where equal states are asked once."""
     distinct, places = np.unique(states, axis=0, return_inverse=True)
     return np.asarray(score(distinct)[places.ravel()])
-
-
-def _list(rng: np.random.Generator | None) -> list[np.random.Generator] | None:
-    return None if rng is None else [rng]
-
-
-class _Planner(Protocol):
-    method: str
-    problem: Problem
-    black_box: BlackBox
-
-
-def heuristic_plan(
-    planner: _Planner,
-    state: Floats,
-    moves: list[int],
-    weights: Floats,
-    scores: Floats,
-    rows: int,
-    seconds: float,
-    limits: Limits,
-) -> Plan:
-    """A plan from scored moves; where the last score is not favourable, one that says so.
-
-    ``scores`` are of the start and of the state after each move; ``rows`` is what finding
-    the plan is charged.
-    """
-    problem = planner.problem
-    longest = min(problem.max_length, limits.max_steps or problem.max_length)
-    success = bool(scores[-1] > problem.goal.bar(limits))
-    certificate = Certificate(
-        "heuristic" if success else "unknown",
-        rows=int(rows),
-        seconds=seconds,
-        max_length=longest,
-        max_changes_per_feature=longest,
-    )
-    return problem.make_plan(
-        state,
-        moves,
-        weights,
-        scores,
-        certificate,
-        limits=limits,
-        method=planner.method,
-        model_fingerprint=planner.black_box.fingerprint,
-    )
 
 
 class TreeSearch(SearchPlanner):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pear.planning.sequences import NO_MOVE, as_sequence, best_for_samples, padded, roll_out
+from pear.planning.planner import best_for_samples
 from pear.problem import Limits, walk
+from pear.problem.costs import NO_MOVE, as_sequence, padded, roll_out
 from tests.planning.small_problems import random_people, small_problem
 
 
@@ -13,12 +14,12 @@ def rolled():
     problem, rng = small_problem(), np.random.default_rng(0)
     states, weights = random_people(problem, 200, rng)
     moves = rng.integers(NO_MOVE, len(problem.actions), (200, 3))
-    return problem, states, weights, moves, roll_out(problem, states, moves)
+    return problem, states, weights, moves, roll_out(problem.costs, problem.actions, states, moves)
 
 
 def test_states_and_costs_agree_with_single_walks(rolled):
     problem, states, weights, moves, rollout = rolled
-    costs = rollout.costs(problem, weights[:, None])
+    costs = rollout.costs(weights[:, None])
     for row in range(len(states)):
         taken = moves[row][rollout.taken[row]]
         assert np.array_equal(walk(states[row], problem.actions, taken)[-1], rollout.final[row])
@@ -37,9 +38,9 @@ def test_only_what_was_not_allowed_is_left_out(rolled):
 
 
 def test_cost_under_samples_is_the_mean_of_floored_costs(rolled):
-    problem, _, weights, _, rollout = rolled
-    mean = rollout.costs(problem, weights[:7])
-    single = [rollout.costs(problem, sample) for sample in weights[:7]]
+    _, _, weights, _, rollout = rolled
+    mean = rollout.costs(weights[:7])
+    single = [rollout.costs(sample) for sample in weights[:7]]
     assert np.allclose(mean, np.mean(single, axis=0))
 
 
@@ -47,7 +48,7 @@ def test_limits_forbid_steps():
     problem = small_problem()
     state = problem.space.encode([{"age": 30.0, "income": 3.0, "debt": 2.0, "job": "none"}])
     moves = np.array([[0, NO_MOVE, 3]])
-    rollout = roll_out(problem, state, moves, Limits(features=("debt",)))
+    rollout = roll_out(problem.costs, problem.actions, state, moves, Limits(features=("debt",)))
     assert rollout.taken.tolist() == [[True, False, False]]
     assert rollout.illegal.tolist() == [1]
 
