@@ -87,7 +87,7 @@ def mixed_problem():
             ),
             Action("rise", "job", "set", ("manager",), requires=(degree, solvent)),
             Action("buy", "owner", "set", (True,), phrase="Buy a home ({before} to {after})"),
-            Action("declare", "debt", "set", (0, 10), from_missing=True),
+            Action("declare", "debt", "set", (0, 10), from_missing=True, tolerance=1),
         ),
     )
     graph = CostGraph(

@@ -12,6 +12,7 @@ References: paper, eqn. cost.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,6 +102,29 @@ class Rules:
         seen = tuple(state[self.place[parent]] for parent in self.parents_of[action.feature])
         cost = self.cost(action.feature, state[place], after, seen)[0] if after is not None else 0.0
         return (*state[:place], after, *state[place + 1 :]), cost, forbidden
+
+    def ends(self, start: State, end: State) -> list[list[float]]:
+        """For each feature, as planned and how far it may be missed either way: lowest, highest."""
+        found = []
+        for feature, begun, planned in zip(self.features, start, end, strict=True):
+            far = max([a.tolerance for a, _ in self.moves if a.feature == feature.name], default=0)
+            if planned == begun or not far:
+                found.append([_code(feature, planned)])
+                continue
+            low, high = planned - far, planned + far
+            if begun is not None and begun < planned:
+                low = max(low, begun)
+            if begun is not None and begun > planned:
+                high = min(high, begun)
+            low = low if feature.lower is None else max(low, feature.lower)
+            high = high if feature.upper is None else min(high, feature.upper)
+            found.append([planned, low, high])
+        return found
+
+    def holds(self, start: State, end: State, score: Score) -> bool:
+        """Whether the decision stays favourable at every end of what may be missed."""
+        every = list(itertools.product(*self.ends(start, end)))
+        return len(every) == 1 or bool((score(np.array(every, float)) > self.required_score).all())
 
     def _argument(self, action: Action, argument: Any) -> Any:
         feature = self.features[self.place[action.feature]]
@@ -210,7 +234,10 @@ def prove(
         new = list({state: None for state, _ in following if state not in asked})
         if new:
             told = score(rules.matrix(new)) > rules.required_score
-            asked |= dict(zip(new, told.tolist(), strict=True))
+            asked |= {
+                state: bool(yes) and rules.holds(start, state, score)
+                for state, yes in zip(new, told, strict=True)
+            }
         for (state, _), (cost, moves) in following.items():
             if asked[state] and cost < best:
                 best, best_moves = cost, moves

@@ -58,7 +58,8 @@ class Action:
     ``upper`` bound the result further than the feature's own bounds. ``from_missing`` says
     whether the action applies where the value is missing, whatever its direction. ``phrase``
     may use {feature}, {before}, {after}, {argument} and {amount}. ``reviewed`` is False for an
-    action of a first draft that nobody has agreed to yet.
+    action of a first draft that nobody has agreed to yet. ``tolerance`` is how far its result may
+    be missed: a plan must hold for everything within it.
 
     >>> income = Feature("income", label="monthly income", unit="€")
     >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
@@ -81,6 +82,7 @@ class Action:
     once: tuple[float, ...] = ()
     monthly: tuple[float, ...] = ()
     priority: int = 0
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", _listed("arguments", self.arguments))
@@ -167,6 +169,15 @@ class ActionSpace:
             for number, action in enumerate(self.actions)
             for requirement in action.requires
         )
+
+    @cached_property
+    def tolerances(self) -> NDArray[np.float64]:
+        """How far a change of each feature may be missed ``(d,)``: the most of its actions."""
+        found = np.zeros(len(self.space))
+        for action in self.actions:
+            column = self.space.index(action.feature)
+            found[column] = max(found[column], action.tolerance)
+        return found
 
     @cached_property
     def actionable(self) -> tuple[int, ...]:
@@ -354,6 +365,7 @@ def check_action(space: FeatureSpace, action: Action) -> None:
         _check_requirement(where, space, requirement)
     words.check_phrase(where, action.phrase)
     _check_facts(where, action)
+    _check_tolerance(where, action, feature)
 
 
 def _check_direction(where: str, action: Action, feature: Feature) -> None:
@@ -519,6 +531,23 @@ def _check_facts(where: str, action: Action) -> None:
     if not is_whole(action.priority):
         raise at_key(
             "priority", f"{where}: 'priority' must be a whole number (got {action.priority!r})"
+        )
+
+
+def _check_tolerance(where: str, action: Action, feature: Feature) -> None:
+    tolerance = action.tolerance
+    whole = feature.kind != "integer" or (is_finite(tolerance) and tolerance == int(tolerance))
+    if not is_finite(tolerance) or tolerance < 0 or not whole:
+        kind = "a whole number" if feature.kind == "integer" else "a number"
+        raise at_key(
+            "tolerance",
+            f"{where}: 'tolerance' must be {kind} of at least 0 (got {shown(tolerance)})",
+        )
+    if tolerance and not feature.is_number:
+        raise at_key(
+            "tolerance",
+            f"{where}: '{feature.name}' is {feature.kind} and cannot be missed by {tolerance:g}; "
+            "leave 'tolerance' out",
         )
 
 

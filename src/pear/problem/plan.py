@@ -16,6 +16,7 @@ from pear.problem.checks import is_finite
 from pear.problem.costs import walk
 from pear.problem.features import States, Value
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.near_misses import lowest_within, near_misses
 from pear.problem.notebook import html_table, plan_frame, plan_title, plot_plan
 
 if TYPE_CHECKING:
@@ -252,17 +253,26 @@ def plans_along(
 ) -> list[Plan]:
     """Plans of n sequences of moves from one state; ``score`` is asked once for all of them.
 
-    It gives the scores ``(m,)`` of m states; for the rest see :func:`make_plans`.
+    It gives the scores ``(m,)`` of m states; for the rest see :func:`make_plans`. A plan that a
+    near miss of its steps would spoil is no success.
     """
     if not len(sequences):
         return []
     paths = [walk(start, problem.actions, moves) for moves in sequences]
     ends = np.cumsum([len(path) for path in paths])
     scores = np.split(score(np.concatenate(paths)), ends[:-1])
-    return make_plans(
+    plans = make_plans(
         problem, [start] * len(paths), sequences, weights, scores, certificates,
         limits=limits, method=method, model_fingerprint=model_fingerprint,
     )  # fmt: skip
+    if not problem.actions.tolerances.any():
+        return plans
+    missed, owners = near_misses(problem.actions, start, np.array([path[-1] for path in paths]))
+    lowest = lowest_within(np.array([plan.score for plan in plans]), owners, score(missed))
+    return [
+        replace(plan, success=plan.success and bool(low > problem.goal.bar(plan.limits)))
+        for plan, low in zip(plans, lowest, strict=True)
+    ]
 
 
 def make_plans(

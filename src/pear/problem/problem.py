@@ -491,7 +491,7 @@ class Problem:
         """
         content = {
             "features": [_without(asdict(f), *SAID_OF_FEATURES) for f in self.space.features],
-            "actions": [_without(asdict(a), *SAID_OF_ACTIONS) for a in self.actions.actions],
+            "actions": [_decides(action) for action in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
             "goal": _without(asdict(self.goal), "target"),
@@ -532,6 +532,12 @@ def _range(name: str, pair: Any) -> tuple[float, float]:
 
 def _without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in keys}
+
+
+def _decides(action: Action) -> dict[str, Any]:
+    """What of an action decides about plans; without a tolerance it is what it was before those."""
+    content = _without(asdict(action), *SAID_OF_ACTIONS)
+    return content if action.tolerance else _without(content, "tolerance")
 
 
 def _canonical(content: Any) -> Any:

@@ -118,6 +118,7 @@ ACTION_KEYS = {
     "once": FACT,
     "monthly": FACT,
     "priority": Key("a whole number", is_whole),
+    "tolerance": NUMBER,
 }
 REQUIREMENT_KEYS = {
     "feature": Key("a text", _is_text, required=True),

@@ -230,8 +230,11 @@ class ExactPlanner(Planner):
     def _plans_of(self, searches: Sequence[Search], chosen: Sequence[Sequence[int]]) -> list[Plan]:
         """Plans of some queries of each search, with the score of every state on the way."""
         actions, fingerprint = self.problem.actions, self.black_box.fingerprint
+        # What a search knows of an end is the worst of its near misses, where there are any.
+        known = not actions.tolerances.any()
+        last = -1 if known else None
         paths = [
-            [walk(search.options.start, actions, _moves(search, query))[1:-1] for query in queries]
+            [walk(search.options.start, actions, _moves(search, q))[1:last] for q in queries]
             for search, queries in zip(searches, chosen, strict=True)
         ]
         inner = [states for path in paths for states in path]
@@ -244,7 +247,7 @@ class ExactPlanner(Planner):
             for query, states in zip(queries, path, strict=True):
                 best, weights = search.best[query], search.weights[query]
                 mine, at = scores[at : at + len(states)], at + len(states)
-                end = [best.score] if best is not None and best.moves else []
+                end = [best.score] if known and best is not None and best.moves else []
                 plan = self.problem.make_plan(
                     search.options.start,
                     _moves(search, query),

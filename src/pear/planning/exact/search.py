@@ -29,6 +29,7 @@ from pear.planning.exact.memory import ScoreMemory, first_of_each
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL, Pricing, equal
 from pear.problem import Certificate, Limits, walk
+from pear.problem.near_misses import lowest_within, near_misses
 from pear.problem.plan import Verdict
 
 if TYPE_CHECKING:
@@ -283,15 +284,33 @@ class Search:
         unknown = unknown[: self.left]
         if not len(unknown):
             return scores
-        told = yield self.options.states(assignments[unknown])
+        states = self.options.states(assignments[unknown])
+        told = yield from self._surely(states, (yield from self._told(states)))
         known = ~np.isnan(told)
-        self.rows += int(known.sum())
-        self._out_of_time |= not known.all()
         if self.memory is None:
             scores[unknown] = told
             return scores
         self.memory.add(values[unknown[known]], told[known])
         return self.memory.scores(values)
+
+    def _told(self, states: Floats) -> Asking:
+        """Scores of states, as many as may be asked; NaN for the others."""
+        told = np.full(len(states), np.nan)
+        if most := min(len(states), self.left):
+            told[:most] = yield states[:most]
+            known = ~np.isnan(told[:most])
+            self.rows += int(known.sum())
+            self._out_of_time |= not known.all()
+        return told
+
+    def _surely(self, ends: Floats, scores: Floats) -> Asking:
+        """The scores of ends, each as low as it gets where its steps are missed by a little."""
+        actions = self.options.problem.actions
+        if not actions.tolerances.any():
+            return scores
+        good = np.flatnonzero(scores > self.options.problem.goal.bar())
+        missed, owners = near_misses(actions, self.options.start, ends[good])
+        return lowest_within(scores, good[owners], (yield from self._told(missed)))
 
     # Plans
 
