@@ -183,7 +183,7 @@ def engine_alone(records: list[dict[str, Any]]) -> list[float]:
         state = tuple(engine.problem.state(record).tolist())
         while question is not None:
             moves = tuple(plan.moves for plan in question.plans)
-            said = Answered(read_choice(number % 2, len(moves)), state, moves).to_dict()
+            said = Answered(read_choice(number % 2, len(moves)), state, moves)
             case = replace(case, said=(*case.said, said))
             began = time.perf_counter()
             question = engine.look(case).standing.question

@@ -234,7 +234,7 @@ def test_not_ready_where_the_database_cannot_be_written_or_no_searcher_answers(c
 def test_a_database_that_fails_is_a_503_that_claims_nothing(talk, monkeypatch):
     shown = talk.read()["shown"]
 
-    def fail(*_arguments):
+    def fail(*_arguments, **_columns):
         raise OperationalError("UPDATE", {}, Exception("server closed the connection: 1500"))
 
     with monkeypatch.context() as patched:

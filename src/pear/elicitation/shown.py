@@ -85,9 +85,14 @@ class Question:
 
         return question_html(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        data: dict[str, Any] = _stored_question().dump_python(self)
+        return data
+
     @classmethod
     def from_dict(cls, data: Any) -> Question:
-        """A question as it stands in the stored form of a :class:`Standing`."""
+        """What :meth:`to_dict` stored, alone or within a :class:`Standing`."""
         return _stored_question().validate_python(data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -24,6 +25,9 @@ from pear.problem.checks import (
 
 Kind = Literal["numeric", "integer", "categorical", "boolean"]
 Value = float | int | bool | str
+
+Record = Mapping[str, Value | None]
+"""A person in the problem's own terms, feature by feature; None where a value is missing."""
 
 LARGEST_WHOLE = 2**53
 """States are 64-bit floats: whole numbers beyond this are not all held exactly."""

@@ -41,6 +41,7 @@ from pear.elicitation.says import (
 )
 from pear.errors import ConversationError, PearError, WorkerFailed
 from pear.problem import NO_LIMITS, Feature, Problem
+from pear.problem.features import Record, Value
 from pear.problem.limits import Limit
 from pear.service.access import (
     REPLAY_MISMATCH,
@@ -49,13 +50,11 @@ from pear.service.access import (
     hashed,
     new_token,
 )
-from pear.service.engine import Case, Notice, Seen, changes
+from pear.service.engine import Case, News, Notice, Seen, changes
 from pear.service.schemas import ServiceError, not_found
 from pear.service.settings import Settings
-from pear.service.store import Conflict, Conversation, Request, Store
+from pear.service.store import Conflict, Conversation, Outcome, Request, Store, StoredEvent
 from pear.service.workers import Searchers, SearchTooLong
-
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class Conversations:
 
     async def create(
         self,
-        record: Mapping[str, Any],
+        record: Record,
         *,
         reference: str | None = None,
         days: int | None = None,
@@ -140,23 +139,25 @@ class Conversations:
         score = await self.searchers.run("", "score", clean)
         favourable = score > self.problem.goal.bar()
         problem, model = self.serves
-        columns = {
-            "stage": "favourable" if favourable else "new",
-            "expires_at": time.time() + 86400 * (days or self.settings.expiry_days),
-            "problem_fingerprint": problem,
-            "model_fingerprint": model,
-            "seed": secrets.randbelow(2**31),
-            "record": clean,
-            "groups": groups_of(self.problem, clean),
-            "outcome": {"score": score, "questions": 0},
-            "reference": reference,
-            "key_id": key_id,
-            "request_hash": request,
-        }
         token = token or new_token()
-        return token, await self._database(self.store.create, token, columns)
+        made = await self._database(
+            self.store.create,
+            token,
+            stage="favourable" if favourable else "new",
+            expires_at=time.time() + 86400 * (days or self.settings.expiry_days),
+            problem_fingerprint=problem,
+            model_fingerprint=model,
+            seed=secrets.randbelow(2**31),
+            record=clean,
+            groups=groups_of(self.problem, clean),
+            outcome=Outcome(score),
+            reference=reference,
+            key_id=key_id,
+            request_hash=request,
+        )
+        return token, made
 
-    def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, record: Record) -> dict[str, Value | None]:
         """A record as it is stored; one that does not fit the problem is refused by field."""
         clean, wrong = check_record(self.problem, record)
         if wrong:
@@ -189,8 +190,7 @@ class Conversations:
         """What a person sees; where it takes long to work out, their place in the queue."""
         conversation = await self._carried(conversation)
         if conversation.worked_out:
-            notices = tuple(Notice(**notice) for notice in conversation.notices)
-            return View(conversation, Standing.from_dict(conversation.standing), notices)
+            return View(conversation, conversation.standing, conversation.notices)
         task = self._at_work.get(conversation.id)
         if task is None:
             task = asyncio.create_task(self._work_out(conversation, address))
@@ -268,30 +268,33 @@ class Conversations:
         position = self._position(conversation)
         said = what(view, position)
         said.check(self.problem, position)
-        before = tuple(read_said(event, self.problem) for event in conversation.said)
+        before = self._said(conversation)
         after = said.added_to(before)
         stored = {
             id(old): dict(event) for old, event in zip(before, conversation.said, strict=True)
         }
-        asked: dict[str, Any] = {}
+        asked: Record = {}
         if isinstance(said, Corrected) and self.settings.confirm_corrections:
             asked, said = self._to_confirm(position, said)
             after = said.added_to(before)
-        event: dict[str, Any] = {**said.to_dict(), "asked": asked} if asked else said.to_dict()
+        event = {**said.to_dict(), "asked": asked} if asked else said.to_dict()
         if isinstance(said, Answered):
-            assert conversation.standing is not None
-            event["shown"] = conversation.standing["question"]
+            assert view.standing is not None
+            assert view.standing.question is not None
+            event["shown"] = view.standing.question.to_dict()
         number = {"event": conversation.version + 1}
-        columns = {
-            "said": [stored.get(id(one)) or {**one.to_dict(), **number} for one in after],
-            "questions": sum(isinstance(one, Answered) for one in after),
-            "news": self._news(view, said),
-        }
-        if asked:
-            columns["asked"] = {**conversation.asked, **asked}
-        return await self._database(self.store.change, conversation, event, columns, request)
+        return await self._database(
+            self.store.change,
+            conversation,
+            event,
+            request,
+            said=tuple(stored.get(id(one)) or {**one.to_dict(), **number} for one in after),
+            questions=sum(isinstance(one, Answered) for one in after),
+            news=self._news(view, said),
+            asked={**conversation.asked, **asked},
+        )
 
-    def _to_confirm(self, position: Position, said: Corrected) -> tuple[dict[str, Any], Corrected]:
+    def _to_confirm(self, position: Position, said: Corrected) -> tuple[Record, Corrected]:
         """What of a correction is for the lender to confirm, and the rest of it."""
         [present] = self.problem.space.decode(position.start)
         asked = {
@@ -305,7 +308,8 @@ class Conversations:
     async def decide(self, conversation: Conversation, *, confirm: bool, key_id: str) -> None:
         """What the lender says of a correction that was asked for."""
         conversation = await self._carried(conversation)
-        columns: dict[str, Any] = {"asked": {}}
+        stored = conversation.said
+        news = replace(conversation.news, decided="confirmed" if confirm else "declined")
         if confirm:
             position = self._position(conversation)
             [present] = self.problem.space.decode(position.start)
@@ -313,28 +317,29 @@ class Conversations:
             said = Corrected({**present, **conversation.asked}, planned=planned)
             said.check(self.problem, position)
             number = {"event": conversation.version + 1}
-            columns["said"] = [*conversation.said, {**said.to_dict(), **number}]
-            columns["news"] = {**conversation.news, "decided": "confirmed"}
+            stored = (*conversation.said, {**said.to_dict(), **number})
             event = {**said.to_dict(), "key_id": key_id}
         else:
-            columns["news"] = {**conversation.news, "decided": "declined"}
             event = {"kind": "declined", "asked": dict(conversation.asked), "key_id": key_id}
-        await self._database(self.store.change, conversation, event, columns)
+        await self._database(
+            self.store.change, conversation, event, said=stored, news=news, asked={}
+        )
 
-    def _news(self, view: View, said: Said) -> dict[str, Any]:
+    def _news(self, view: View, said: Said) -> News:
         """What happened since the person was last shown where they stand."""
-        news = {} if view.standing is not None else dict(view.conversation.news)
-        result = view.standing.result if view.standing else None
+        if view.standing is None:
+            return view.conversation.news
+        result = view.standing.result
         if isinstance(said, Done) and result is not None:
-            news["rest"] = changes(result.plan.steps[len(said.steps) :])
-        return news
+            return News(rest=changes(result.plan.steps[len(said.steps) :]))
+        return News()
 
     async def delete(self, conversation: Conversation) -> None:
         """Forget a conversation and everything in it, at once."""
         await self._database(self.store.delete, conversation.id)
         await self._database(self.store.database.scrub)
 
-    async def answers(self, conversation: Conversation) -> list[Event]:
+    async def answers(self, conversation: Conversation) -> list[StoredEvent]:
         """The answers that still count, oldest first, with what was shown."""
         history = await self._database(self.store.history, conversation.id)
         content = {event.number: event.content for event in history}
@@ -344,10 +349,11 @@ class Conversations:
     async def everything(self, conversation: Conversation) -> dict[str, Any]:
         """All that is stored about one person."""
         history = await self._database(self.store.history, conversation.id)
+        given = await self._database(self.store.plans, conversation.id)
         return {
-            "conversation": vars(conversation),
+            "conversation": conversation.to_dict(),
             "events": [vars(event) for event in history],
-            "plans": await self._database(self.store.plans, conversation.id),
+            "plans": [vars(plan) for plan in given],
         }
 
     async def _again(self, conversation: Conversation) -> Conversation:
@@ -358,10 +364,13 @@ class Conversations:
 
     def _position(self, conversation: Conversation) -> Position:
         first = Position.first(self.problem.state(self._fitting(conversation)), NO_LIMITS)
-        events = (read_said(event, self.problem) for event in conversation.said)
-        return fold(self.problem, first, events)
+        return fold(self.problem, first, self._said(conversation))
 
-    def _fitting(self, conversation: Conversation) -> dict[str, Any]:
+    def _said(self, conversation: Conversation) -> tuple[Said, ...]:
+        """What stands of everything said, for a conversation about today's problem."""
+        return tuple(read_said(event, self.problem) for event in conversation.said)
+
+    def _fitting(self, conversation: Conversation) -> Record:
         """The first record, as far as the problem looks at it."""
         names = self.problem.space.names
         return {name: value for name, value in conversation.record.items() if name in names}
@@ -371,21 +380,23 @@ class Conversations:
             conversation.id,
             conversation.seed,
             self._fitting(conversation),
-            tuple(conversation.said),
+            self._said(conversation),
             conversation.news,
         )
         seen: Seen = await self.searchers.run(conversation.id, "look", case, address=address)
         standing, result = seen.standing, seen.standing.result
-        plan = result.plan.to_dict() if result and standing.stage == "plan" else None
-        columns = {
-            "stage": standing.stage,
-            "standing": standing.to_dict(),
-            "notices": [vars(notice) for notice in seen.notices],
-            "outcome": _outcome(standing),
-            "news": {},
-        }
+        plan = result.plan if result and standing.stage == "plan" else None
         try:
-            conversation = await self._database(self.store.keep, conversation, columns, plan)
+            conversation = await self._database(
+                self.store.keep,
+                conversation,
+                plan,
+                stage=standing.stage,
+                standing=standing,
+                notices=seen.notices,
+                outcome=_outcome(standing),
+                news=News(),
+            )
         except Conflict:
             return None
         return View(conversation, standing, seen.notices)
@@ -412,22 +423,24 @@ class Conversations:
         same = stored[0] == self.problem.fingerprint
         kept, lost = carried(self.problem, first, conversation.said, same=same)
         gone = {json.dumps(dict(event), sort_keys=True) for event in lost}
-        said = [
+        said = tuple(
             event
             for event in conversation.said
             if json.dumps(dict(event), sort_keys=True) not in gone
-        ]
+        )
         problem, model = self.serves
         event = {"kind": "model", "problem": problem, "model": model, "lost": list(lost)}
-        columns = {
-            "problem_fingerprint": problem,
-            "model_fingerprint": model,
-            "said": said,
-            "questions": sum(isinstance(one, Answered) for one in kept),
-            "news": {**conversation.news, **_news_of_a_model(conversation, lost)},
-        }
         try:
-            return await self._database(self.store.change, conversation, event, columns)
+            return await self._database(
+                self.store.change,
+                conversation,
+                event,
+                problem_fingerprint=problem,
+                model_fingerprint=model,
+                said=said,
+                questions=sum(isinstance(one, Answered) for one in kept),
+                news=_news_of_a_model(conversation, lost),
+            )
         except Conflict:
             return await self._carried(await self._again(conversation))
 
@@ -447,26 +460,26 @@ LOST = {
 """What a person is told is lost, by the kind of event."""
 
 
-def _news_of_a_model(conversation: Conversation, lost: Sequence[Event]) -> dict[str, Any]:
-    if conversation.standing is None:
-        return {}
+def _news_of_a_model(conversation: Conversation, lost: Sequence[StoredEvent]) -> News:
+    standing = conversation.standing
+    if standing is None:
+        return conversation.news
     counts = Counter(LOST[event["kind"]] for event in lost if event["kind"] in LOST)
-    result = conversation.standing.get("result") or {}
-    plan = result.get("plan") if conversation.standing["stage"] == "plan" else None
-    steps = [[step["feature"], step["after"]] for step in plan["steps"]] if plan else None
-    return {"plan": steps, "lost": dict(counts)}
+    planned = standing.result if standing.stage == "plan" else None
+    plan = changes(planned.plan.steps) if planned is not None else None
+    return replace(conversation.news, new_model=True, plan=plan, lost=dict(counts))
 
 
-def _outcome(standing: Standing) -> dict[str, Any]:
+def _outcome(standing: Standing) -> Outcome:
     """What the lender sees of how it went."""
-    outcome: dict[str, Any] = {"score": standing.score, "questions": standing.answered}
+    outcome = Outcome(standing.score, standing.answered)
     if standing.stage == "plan" and standing.result is not None:
         plan = standing.result.plan
-        return {**outcome, "success": True, "steps": len(plan.steps), "effort": plan.cost}
-    return {**outcome, "success": False} if standing.stage == "no_plan" else outcome
+        return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
+    return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
 
 
-def groups_of(problem: Problem, record: Mapping[str, Any]) -> dict[str, str]:
+def groups_of(problem: Problem, record: Record) -> dict[str, str]:
     """The protected groups someone belongs to, numbers by tens, hundreds…."""
     return {
         feature.name: _group(feature, record[feature.name])
@@ -563,7 +576,7 @@ def done(steps: int) -> Says:
     return said
 
 
-def correct(record: Mapping[str, Any]) -> Says:
+def correct(record: Record) -> Says:
     """ "My data are these"."""
 
     def said(view: View, position: Position) -> Said:

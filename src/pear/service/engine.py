@@ -11,35 +11,36 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pear.decision import BlackBox
 from pear.elicitation import Session, Standing
-from pear.elicitation.says import Undone, read_said
+from pear.elicitation.says import Said, Undone
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import Problem, Step
+from pear.problem.features import Record, Value
 from pear.service.settings import Settings
 
-Changes = tuple[tuple[str, Any], ...]
+Changes = tuple[tuple[str, Value], ...]
 """What a plan changes: (feature, value after), in its order."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """All that a search needs to know of a conversation; no link, no reference.
+class News:
+    """What happened since a person was last shown where they stand.
 
-    ``said`` is the stored form of what stands; ``news`` is what happened since the person was
-    last shown where they stand: ``rest`` of the plan they are at, the ``plan`` they had under
-    another model, and how much of each kind was ``lost``.
+    ``rest`` are the changes that were left of their plan when they did a step of it. Under a
+    ``new_model``, ``plan`` are the changes of the one they had, and ``lost`` says how much of each
+    kind was. ``decided`` is what the lender said of a correction.
     """
 
-    id: str
-    seed: int
-    record: Mapping[str, Any]
-    said: tuple[Mapping[str, Any], ...] = ()
-    news: Mapping[str, Any] = field(default_factory=dict)
+    rest: Changes = ()
+    decided: Literal["", "confirmed", "declined"] = ""
+    new_model: bool = False
+    plan: Changes | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,20 @@ class Notice:
 
     code: str
     number: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a search needs to know of a conversation; no link, no reference.
+
+    ``said`` is what stands of everything said.
+    """
+
+    id: str
+    seed: int
+    record: Record
+    said: tuple[Said, ...] = ()
+    news: News = News()
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class Engine:
             "model_fingerprint": self.black_box.fingerprint,
         }
 
-    def score(self, record: Mapping[str, Any]) -> float:
+    def score(self, record: Record) -> float:
         """The model's score of a record."""
         return float(self.black_box.score(self.problem.state(record)[None])[0])
 
@@ -96,26 +111,26 @@ class Engine:
         return Seen(standing, tuple(self._notices(case, session, standing)))
 
     def _notices(self, case: Case, session: Session, standing: Standing) -> list[Notice]:
-        found = [Notice(f"lost_{kind}", n) for kind, n in case.news.get("lost", {}).items() if n]
+        news = case.news
+        found = [Notice(f"lost_{kind}", number) for kind, number in news.lost.items() if number]
         plan = standing.result.plan if standing.result and standing.stage == "plan" else None
         now = changes(plan.steps) if plan is not None else None
-        if "plan" in case.news:
-            found += _after_a_new_model(case.news["plan"], now, found)
-        rest = tuple((name, value) for name, value in case.news.get("rest", ()))
-        if rest and plan is not None:
-            same = rest == now
-            found.append(Notice("rest_same" if same else self._rest(session, dict(rest))))
-        if decided := case.news.get("decided"):
-            found.append(Notice(decided))
+        if news.new_model:
+            found += _after_a_new_model(news.plan, now, found)
+        if news.rest and plan is not None:
+            same = news.rest == now
+            found.append(Notice("rest_same" if same else self._rest(session, news.rest)))
+        if news.decided:
+            found.append(Notice(news.decided))
         if standing.favourable and standing.stage == "plan":
             found.append(Notice("reached"))
         return found
 
-    def _rest(self, session: Session, rest: Mapping[str, Any]) -> str:
+    def _rest(self, session: Session, rest: Changes) -> str:
         """Whether the remaining steps of an old plan would still be enough."""
         space = self.problem.space
         state = session.start.copy()
-        for name, value in rest.items():
+        for name, value in rest:
             state[space.index(name)] = space[name].code(value)
         enough = bool(self.black_box.favourable(state[None], session.limits)[0])
         return "rest_easier" if enough else "rest_new"
@@ -129,7 +144,7 @@ class Engine:
                 self.asking, case.record, self.prior, settings=self.settings, seed=case.seed
             )
             known = _Known(key, session)
-        known.follow(case.said, self.problem)
+        known.follow(case.said)
         self._sessions[case.id] = known
         while len(self._sessions) > self._most:
             self._sessions.popitem(last=False)
@@ -137,36 +152,36 @@ class Engine:
 
 
 class _Known:
-    """A session that is remembered, and what was said in it, in its stored form."""
+    """A session that is remembered, and what was said in it."""
 
     def __init__(self, key: str, session: Session) -> None:
         self.key, self.session = key, session
-        self.said: list[Mapping[str, Any]] = []
+        self.said: list[Said] = []
 
-    def follow(self, said: Sequence[Mapping[str, Any]], problem: Problem) -> None:
+    def follow(self, said: Sequence[Said]) -> None:
         """Take back what no longer stands, and take in what is new."""
+        # Compared as stored: a missing value, too, is the same as itself there.
         shared = 0
         for old, new in zip(self.said, said, strict=False):
-            if old != new:
+            if old.to_dict() != new.to_dict():
                 break
             shared += 1
         while len(self.said) > shared:
             self.session.say(Undone())
             self.said.pop()
         for event in said[shared:]:
-            self.session.say(read_said(event, problem))
+            self.session.say(event)
             self.said.append(event)
 
 
 def _after_a_new_model(
-    before: Sequence[Sequence[Any]] | None, now: Changes | None, lost: Sequence[Notice]
+    before: Changes | None, now: Changes | None, lost: Sequence[Notice]
 ) -> list[Notice]:
     if before is None:
         return [] if lost else [Notice("model_question")]
     if now is None:
         return [Notice("model_none")]
-    same = tuple((name, value) for name, value in before) == now
-    return [Notice("model_same" if same else "model_new")]
+    return [Notice("model_same" if before == now else "model_new")]
 
 
 def changes(steps: Sequence[Step]) -> Changes:
@@ -204,7 +219,7 @@ def _read_prior(path: str) -> GaussianMixturePrior:
     return GaussianMixturePrior.from_dict(content.get("prior", content))
 
 
-def example_people(settings: Settings) -> dict[str, dict[str, Any]]:
+def example_people(settings: Settings) -> dict[str, dict[str, Value | None]]:
     """Invented refused people for the demonstration; none for another problem."""
     if settings.problem:
         return {}

@@ -196,7 +196,7 @@ async def conversation(
     found = await service.database.run(service.store.by_id, conversation_id)
     if found is None:
         raise ServiceError(404, "There is no such conversation.")
-    return summary(vars(found))
+    return summary(found.to_dict())
 
 
 @api.delete("/conversations/{conversation_id}", status_code=204, responses=responses(401, 403))
@@ -244,7 +244,7 @@ async def corrections(request: Request) -> list[schemas.Correction]:
     service = service_of(request)
     await service.lender(request, "administer", "list corrections")
     asked = await service.database.run(service.store.asked)
-    return [schemas.Correction(**line) for line in asked]
+    return [schemas.Correction(**vars(one)) for one in asked]
 
 
 @api.post(

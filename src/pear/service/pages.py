@@ -216,14 +216,13 @@ async def start(request: HttpRequest, token: str) -> Response:
     conversation = await service.conversations.open(token)
     position = await service.conversations.position(conversation)
     [record] = service.problem.space.decode(position.start)
-    outcome = conversation.outcome or {}
     return page(
         "start.html",
         service.texts,
         **_common(service, request, token, ""),
         stage=conversation.stage,
         begun=conversation.standing is not None,
-        points=points(outcome.get("score", 0.0), service.problem.goal.bar()),
+        points=points(conversation.outcome.score, service.problem.goal.bar()),
         bar=points(service.problem.goal.bar()),
         most=service.settings.max_questions,
         choices=service.settings.choices,

@@ -11,20 +11,35 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, String, cast, delete, func, insert, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import (
+    Connection,
+    Row,
+    RowMapping,
+    String,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from pear.elicitation.says import FORMAT
 from pear.elicitation.settings import Settings as SessionSettings
+from pear.elicitation.shown import Standing
 from pear.errors import InvalidSetting, PearError
-from pear.problem import NO_LIMITS, Problem
+from pear.problem import NO_LIMITS, Plan, Problem
+from pear.problem.features import Record
 from pear.service.access import REPLAY_MISMATCH, ReplayMismatch, hashed
 from pear.service.database import Database, conversations, events, plans, replies, secrets, served
+from pear.service.engine import News, Notice
 from pear.writing import replacing
 
 
@@ -32,37 +47,57 @@ class Conflict(PearError):
     """The conversation moved on before this could be stored; nothing was changed."""
 
 
+StoredEvent = Mapping[str, Any]
+"""What was said, as it is stored: whether it can be read depends on the problem of the day."""
+
+
 @dataclass(frozen=True)
+class Outcome:
+    """How a conversation went, as far as the lender sees it: none of the person's data.
+
+    ``success`` says whether there is a plan, None while that is open; ``steps`` and ``effort`` are
+    the plan's.
+    """
+
+    score: float = 0.0
+    questions: int = 0
+    success: bool | None = None
+    steps: int | None = None
+    effort: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conversation:
     """One row: what is known of a conversation at its ``version``.
 
     ``record`` is the one the decision was made with, ``said`` the stored form of everything that
-    stands since. ``standing`` is the stored form of what the person sees, worked out for
-    ``standing_version``; ``news`` is what happened after it, ``notices`` what they are told.
+    stands since. ``standing`` is what the person sees, worked out for ``standing_version``;
+    ``news`` is what happened after it, ``notices`` what they are told. ``asked`` is what of a
+    correction the lender has yet to confirm.
     """
 
     id: str
+    reference: str | None = None
+    stage: str
+    version: int
     created_at: float
     updated_at: float
     expires_at: float
-    stage: str
-    version: int
     problem_fingerprint: str
     model_fingerprint: str
     seed: int
-    record: Mapping[str, Any]
+    record: Record
     groups: Mapping[str, str]
-    said: Sequence[Mapping[str, Any]] = ()
     questions: int = 0
-    news: Mapping[str, Any] = field(default_factory=dict)
-    notices: Sequence[Mapping[str, Any]] = ()
-    reference: str | None = None
+    outcome: Outcome = Outcome()
+    said: tuple[StoredEvent, ...] = ()
+    news: News = field(default_factory=News)
+    notices: tuple[Notice, ...] = ()
     key_id: str | None = None
     request_hash: str | None = None
-    standing: Mapping[str, Any] | None = None
+    standing: Standing | None = None
     standing_version: int | None = None
-    outcome: Mapping[str, Any] | None = None
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    asked: Record = field(default_factory=dict)
     pin_hash: str | None = None
     pin_tries: int = 0
     pin_until: float = 0.0
@@ -75,6 +110,29 @@ class Conversation:
     def worked_out(self) -> bool:
         """Whether what the person sees follows from everything said."""
         return self.standing is not None and self.standing_version == self.version
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return stored_form(vars(self))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A correction that a person asked for and that the lender has yet to confirm."""
+
+    id: str
+    reference: str | None
+    record: Record
+    asked: Record
+
+
+@dataclass(frozen=True)
+class GivenPlan:
+    """A plan given, in its stored form, with the version and time it was given at."""
+
+    version: int
+    at: float
+    plan: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -106,6 +164,15 @@ class Request:
 COLUMNS = [conversations.c[column.name] for column in fields(Conversation)]
 HIDDEN = ("record", "said", "news", "notices", "standing", "asked", "pin_hash")
 SUMMARY = [c for c in COLUMNS if c.name not in HIDDEN]
+TYPED: dict[str, TypeAdapter[Any]] = {
+    "said": TypeAdapter(tuple[StoredEvent, ...]),
+    "news": TypeAdapter(News),
+    "notices": TypeAdapter(tuple[Notice, ...]),
+    "outcome": TypeAdapter(Outcome),
+    "standing": TypeAdapter(Standing),
+}
+"""Columns that hold values of our own types as JSON."""
+
 AT_ONCE = 500
 """Rows read at a time where all are read."""
 
@@ -116,14 +183,14 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def create(self, token: str, columns: Mapping[str, Any]) -> Conversation:
+    def create(self, token: str, **columns: Any) -> Conversation:
         """A new conversation reached by a token, of which only the hash is kept."""
         now = time.time()
-        given = {"id": uuid.uuid4().hex, "created_at": now, "updated_at": now, "version": 0}
-        conversation = Conversation(**{**given, **columns})
-        row = {**vars(conversation), "notices": list(conversation.notices)}
+        conversation = Conversation(
+            id=uuid.uuid4().hex, created_at=now, updated_at=now, version=0, **columns
+        )
+        row = conversation.to_dict()
         with self.database.writing() as connection:
-            row["said"] = list(conversation.said)
             connection.execute(insert(conversations).values(token_hash=hashed(token), **row))
         return conversation
 
@@ -151,15 +218,15 @@ class Store:
         with self.database.reading() as connection:
             return [Event(*row) for row in connection.execute(query)]
 
-    def plans(self, conversation_id: str) -> list[dict[str, Any]]:
-        """Every plan given, in order, with the version and time it was given at."""
+    def plans(self, conversation_id: str) -> list[GivenPlan]:
+        """Every plan given, in order."""
         query = (
             select(plans.c.version, plans.c.at, plans.c.plan)
             .where(plans.c.conversation_id == conversation_id)
             .order_by(plans.c.version)
         )
         with self.database.reading() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+            return [GivenPlan(*row) for row in connection.execute(query)]
 
     def replayed(self, conversation_id: str, request: Request) -> bool:
         """Whether this very request was done before; a changed one under its key is refused."""
@@ -176,9 +243,9 @@ class Store:
     def change(
         self,
         conversation: Conversation,
-        event: Mapping[str, Any],
-        columns: Mapping[str, Any],
+        event: StoredEvent,
         request: Request | None = None,
+        **columns: Any,
     ) -> Conversation:
         """Store one event and what stands after it, if the conversation is still as read."""
         moved = {"version": conversation.version + 1, "updated_at": time.time(), **columns}
@@ -207,14 +274,9 @@ class Store:
                     )
         except IntegrityError as error:
             raise Conflict(CONFLICT) from error
-        return Conversation(**{**vars(conversation), **moved})
+        return replace(conversation, **moved)
 
-    def keep(
-        self,
-        conversation: Conversation,
-        columns: Mapping[str, Any],
-        plan: Mapping[str, Any] | None,
-    ) -> Conversation:
+    def keep(self, conversation: Conversation, plan: Plan | None, **columns: Any) -> Conversation:
         """Keep what was worked out for this version, and the plan given, if there is one."""
         kept = {"standing_version": conversation.version, **columns}
         with self.database.writing() as connection:
@@ -225,19 +287,21 @@ class Store:
                 if connection.execute(select(plans.c.version).where(same)).first() is None:
                     connection.execute(
                         insert(plans).values(
-                            conversation_id=number[0], version=number[1], plan=plan, at=time.time()
+                            conversation_id=number[0],
+                            version=number[1],
+                            plan=plan.to_dict(),
+                            at=time.time(),
                         )
                     )
-        return Conversation(**{**vars(conversation), **kept})
+        return replace(conversation, **kept)
 
-    def asked(self, limit: int = 1000) -> list[dict[str, Any]]:
+    def asked(self, limit: int = 1000) -> list[Asked]:
         """Conversations with corrections that the lender has yet to confirm, oldest first."""
-        names = ("id", "reference", "record", "asked", "updated_at")
-        query = select(*(conversations.c[name] for name in names)).order_by("updated_at")
+        columns = [conversations.c[column.name] for column in fields(Asked)]
+        query = select(*columns).order_by(conversations.c.updated_at)
         pending = cast(conversations.c.asked, String) != "{}"
         with self.database.reading() as connection:
-            rows = connection.execute(query.where(pending).limit(limit)).mappings()
-            return [{name: row[name] for name in names[:-1]} for row in rows]
+            return [Asked(*row) for row in connection.execute(query.where(pending).limit(limit))]
 
     def set_pin(self, conversation_id: str, stored: str) -> bool:
         """Keep the PIN a person chose, once; whether none was chosen before."""
@@ -358,7 +422,7 @@ def _update(connection: Connection, conversation: Conversation, columns: Mapping
             (conversations.c.id == conversation.id)
             & (conversations.c.version == conversation.version)
         )
-        .values(**columns)
+        .values(**stored_form(columns))
     )
     if moved.rowcount != 1:
         raise Conflict(CONFLICT)
@@ -371,7 +435,26 @@ CONFLICT = (
 
 
 def _conversation(row: Row[Any] | None) -> Conversation | None:
-    return None if row is None else Conversation(**row._mapping)
+    return None if row is None else Conversation(**_typed(row))
+
+
+def _typed(row: Row[Any]) -> dict[str, Any]:
+    """The columns of a row in our own types; what is not stored has its default."""
+    return {
+        name: TYPED[name].validate_python(value) if name in TYPED else value
+        for name, value in row._mapping.items()
+        if value is not None or name not in TYPED
+    }
+
+
+def stored_form(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns as they are stored."""
+    return {
+        name: TYPED[name].dump_python(value, exclude_defaults=True)
+        if name in TYPED and value is not None
+        else value
+        for name, value in columns.items()
+    }
 
 
 # For whoever runs the service: to fit a prior, to audit it. The lender never sees answers.
@@ -401,10 +484,10 @@ def stored_answers(database: Database, problem: Problem) -> Iterator[str]:
     )
     with database.reading() as connection:
         for row in connection.execution_options(yield_per=500).execute(query).mappings():
-            yield json.dumps(_line(dict(row)), ensure_ascii=False)
+            yield json.dumps(_line(row), ensure_ascii=False)
 
 
-def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _line(row: RowMapping) -> dict[str, Any]:
     events = list(row["said"])
     if row["stage"] == "plan":
         events.append({"kind": "accept", "moves": []})

@@ -59,7 +59,7 @@ class Presenter:
         """A conversation as the API gives it, and the pages show it."""
         conversation, standing = view.conversation, view.standing
         bar = self.problem.goal.bar()
-        score = standing.score if standing else (conversation.outcome or {}).get("score", 0.0)
+        score = standing.score if standing else conversation.outcome.score
         question = standing.question if standing else None
         result = standing.result if standing else None
         return schemas.ConversationView(
