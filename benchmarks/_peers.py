@@ -45,7 +45,7 @@ class Classifier:
         return np.column_stack([1 - scores, scores])
 
     def predict(self, table: Any) -> Any:
-        return (self.predict_proba(table)[:, 1] > self.problem.goal.bar()).astype(int)
+        return (self.predict_proba(table)[:, 1] > self.problem.goal.required()).astype(int)
 
 
 def dice_answers(
@@ -76,7 +76,7 @@ def dice_tables(
 
     space = problem.space
     table = space.frame(people)
-    table["favourable"] = (black_box.score(people) > problem.goal.bar()).astype(int)
+    table["favourable"] = (black_box.score(people) > problem.goal.required()).astype(int)
     numbers = [feature.name for feature in space.features if feature.is_number]
     data = dice_ml.Data(dataframe=table, continuous_features=numbers, outcome_name="favourable")
     model = dice_ml.Model(model=Classifier(problem, black_box), backend="sklearn")
@@ -119,7 +119,7 @@ def judge(
         target = problem.space.encode(found[list(problem.space.names)].iloc[:1])[0]
     except ValueError:
         return Answer(seconds, False, False, np.nan)
-    favourable = bool(black_box.score(target[None])[0] > problem.goal.bar())
+    favourable = bool(black_box.score(target[None])[0] > problem.goal.required())
     legal = problem.actions.changes_legally(state[None])[0]
     results = problem.actions.results(state[None])[0]
     moves = []

@@ -81,7 +81,7 @@ def _member(
     problem = Problem(space, ActionSpace(space, actions), graph, Goal(), MAX_LENGTH)
     frame = space.frame(table)
     black_box = from_sklearn(model.fit(frame, labels), problem)
-    refused = table[black_box.score(table) <= problem.goal.bar()]
+    refused = table[black_box.score(table) <= problem.goal.required()]
     people = refused[rng.permutation(len(refused))[:n_people]]
     positive = rng.uniform(1, 60, (len(people), graph.n_weights))
     means = rng.uniform(-60, 100, (COMPONENTS, graph.n_weights))

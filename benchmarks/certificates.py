@@ -224,7 +224,7 @@ def solved(planner: ExactPlanner, state: Any, weights: Any) -> float | None:
     )[:, 0]
     features = actions.feature_of[legal]
     once = (features == np.unique(features)[:, None]).astype(float)
-    needed = inside.link.required(problem.goal.bar()) - margins[0]
+    needed = inside.link.required(problem.goal.required()) - margins[0]
     result = milp(
         costs,
         integrality=np.ones(len(legal)),

@@ -12,7 +12,7 @@ def brute_force(case):
     best, stack = np.inf, [(case.start, 0.0, ())]
     while stack:
         state, cost, used = stack.pop()
-        if case.black_box.score(state[None])[0] > problem.goal.bar(case.limits):
+        if case.black_box.score(state[None])[0] > problem.goal.required(case.limits):
             best = min(best, cost)
         if len(used) == longest:
             continue

@@ -49,7 +49,7 @@ def command(
     planner = ExactPlanner(problem, black_box)
     session = Session(planner, people[person], default_prior(problem), seed=seed, k=k)
     conversation = Conversation(console, session, language)
-    required = problem.goal.bar()
+    required = problem.goal.required()
     score = float(black_box.score(session.start[None])[0])
     console.print(
         conversation.texts(

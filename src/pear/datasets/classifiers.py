@@ -226,7 +226,7 @@ def train_tree(data: Dataset, seed: int) -> tuple[DecisionTree, str]:
 
 def report(scores: Scores, data: Dataset, settings: str) -> Report:
     """Accuracy, F1 and share refused on the test part."""
-    decided = scores(data.states[data.test]) > data.problem.goal.bar()
+    decided = scores(data.states[data.test]) > data.problem.goal.required()
     true = data.favourable[data.test]
     return Report(
         accuracy=float((decided == true).mean()),
@@ -240,7 +240,7 @@ def report(scores: Scores, data: Dataset, settings: str) -> Report:
 
 def validation_f1(scores: Scores, data: Dataset) -> float:
     """Mean F1 on the validation part, by which one of several models is chosen."""
-    decided = scores(data.states[data.validation]) > data.problem.goal.bar()
+    decided = scores(data.states[data.validation]) > data.problem.goal.required()
     return mean_f1(decided, data.favourable[data.validation])
 
 

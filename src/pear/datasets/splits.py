@@ -112,7 +112,7 @@ def user_set(
     if n < 1:
         raise InvalidSetting(f"'n' must be at least 1 (got {n!r})")
     scores = black_box.score(data.states[data.test])
-    rows = np.flatnonzero(scores <= black_box.goal.bar())
+    rows = np.flatnonzero(scores <= black_box.goal.required())
     if kind == "hard" and len(rows):
         rows = rows[scores[rows] <= np.quantile(scores[rows], 0.25)]
     rng = np.random.default_rng([seed, 0xA11])

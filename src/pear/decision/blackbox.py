@@ -144,7 +144,7 @@ class BlackBox:
 
     def favourable(self, states: States, limits: Limits = NO_LIMITS) -> NDArray[np.bool_]:
         """Which states get the favourable decision, shape ``(n,)``."""
-        return self.score(states) > self.goal.bar(limits)
+        return self.score(states) > self.goal.required(limits)
 
     @cached_property
     def inside(self) -> Inside | Together | None:

@@ -91,7 +91,7 @@ def _cannot_miss(black_box: BlackBox, name: str, why: str) -> ModelError:
 
 def _oddities(black_box: BlackBox, scores: States) -> Iterator[str]:
     low, high = float(scores.min()), float(scores.max())
-    bar = black_box.goal.bar()
+    required = black_box.goal.required()
     name = f"model '{black_box.name}'"
     ranged = all(f.scale or not f.is_number for f in black_box.space.features)
     if high - low <= SAME and ranged:
@@ -101,7 +101,7 @@ def _oddities(black_box: BlackBox, scores: States) -> Iterator[str]:
             f"every score of {name} is 0 or 1, as of classes instead of probabilities: a margin "
             "says nothing, and nobody is told how near they are"
         )
-    elif low >= 0.5 and high <= SIGMOID_OF_ONE and bar <= 0.5:
+    elif low >= 0.5 and high <= SIGMOID_OF_ONE and required <= 0.5:
         yield (
             f"all scores of {name} lie between 0.5 and 0.731, as where a sigmoid is applied twice: "
             "look at what it answers"

@@ -132,7 +132,7 @@ def compare_with_labels(
     if why or min(decided.sum(), (~decided).sum()) < FEWEST:
         return why or f"too few people have a '{target}' of each kind to compare the model with"
     scores = black_box.probe(states)
-    approved = scores > black_box.goal.bar()
+    approved = scores > black_box.goal.required()
     return Comparison(
         target,
         n=len(states),

@@ -351,7 +351,7 @@ class Session:
         standing = Standing(
             stage="favourable",
             score=float(self.planner.black_box.score(self.start[None])[0]),
-            required=goal.bar(self.limits),
+            required=goal.required(self.limits),
             answered=self.n_answers,
             limits=self.position.limits,
             done=self.position.done,

@@ -274,14 +274,18 @@ class Words:
         if without.blocks is not None:
             parts.append(self.texts("reason.opens", step=without.blocks + 1))
         elif without.score is not None and not without.succeeds:
-            parts.append(self.texts("reason.without", points=points(without.score, reason.bar)))
+            parts.append(
+                self.texts("reason.without", points=points(without.score, reason.required))
+            )
         if cheaper is not None and cheaper.succeeds:
             parts.append(self.texts("reason.enough", choice=self._choice(step, cheaper)))
         elif cheaper is not None and cheaper.score is not None:
-            left_at = points(cheaper.score, reason.bar)
+            left_at = points(cheaper.score, reason.required)
             choice = self._choice(step, cheaper)
             parts.append(self.texts("reason.cheaper", choice=choice, points=left_at))
-        gain = points(step.score_after, reason.bar) - points(step.score_before, reason.bar)
+        gain = points(step.score_after, reason.required) - points(
+            step.score_before, reason.required
+        )
         if gain > 0:
             parts.append(self.texts.count("reason.gain", gain))
         if reason.eases is not None:

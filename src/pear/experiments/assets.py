@@ -137,7 +137,7 @@ def trainer_of(world: World, settings: Any, workers: int) -> Any:
 def taught_automaton(world: World, name: str, profile: Profile, report: Report) -> Any:
     """EFARE from FARE for the mean weights, W-EFARE from W-FARE or the exact planner.
 
-    With the exact teacher, plans that clear the bar by a margin are taught: our setting.
+    With the exact teacher, plans that pass the required score by a margin are taught: our setting.
     """
     from pear.planning.automaton import train_automaton
 

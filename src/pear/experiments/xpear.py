@@ -33,8 +33,8 @@ def report(material: Material) -> Report:
         (
             "XPEAR (NL) and (L) walk an automaton taught by W-FARE, one walk that ends at STOP or "
             "at a move that is not allowed, as published. XPEAR (exact teacher) is ours: taught by "
-            "the certified search with plans that clear the bar by a margin, several walks side "
-            "by side.",
+            "the certified search with plans that pass the required score by a margin, several "
+            "walks side by side.",
         ),
         tuple(tables),
         (),

@@ -103,8 +103,8 @@ class EvolutionPlanner(Planner):
         """Objectives and constraint violations of n sequences; one call of the black box."""
         rollout = roll_out(self.problem.costs, self.problem.actions, starts, moves, limits)
         scores = self.black_box.score(rollout.final)
-        bar = self.problem.goal.bar(limits)
-        lacking = np.where(scores > bar, 0.0, np.maximum(bar - scores, 1e-12))
+        required = self.problem.goal.required(limits)
+        lacking = np.where(scores > required, 0.0, np.maximum(required - scores, 1e-12))
         costs = rollout.costs(weights)
         return Fitness(
             np.column_stack([costs, gower(self.problem.space, starts, rollout.final)]),

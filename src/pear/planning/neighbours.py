@@ -131,7 +131,7 @@ class NeighboursPlanner(Planner):
             )
         )
         distances, previous = csgraph.dijkstra(whole, indices=n, return_predecessors=True)
-        good = self.scores > self.problem.goal.bar(limits)
+        good = self.scores > self.problem.goal.required(limits)
         targets = np.flatnonzero(good & np.isfinite(distances[:n]))
         return Routes(targets, distances[targets], previous.astype(np.intp))
 
@@ -209,7 +209,7 @@ class NeighboursPlanner(Planner):
             steps=tuple(steps),
             cost=float(costs.sum()),
             score=float(scores[-1]),
-            success=bool(scores[-1] > self.problem.goal.bar(query.limits)),
+            success=bool(scores[-1] > self.problem.goal.required(query.limits)),
             certificate=certificate,
             on_grid=not steps,
             method="face",

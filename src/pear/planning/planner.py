@@ -296,7 +296,7 @@ def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> Non
         if not plan.success:
             continue
         record = dict(plan.start) | {step.feature: step.after for step in plan.steps}
-        score, required = black_box.plainly(record), problem.goal.bar(plan.limits)
+        score, required = black_box.plainly(record), problem.goal.required(plan.limits)
         if not score > required:
             raise ModelOutput(
                 f"model '{black_box.name}' gave the end of a plan {plan.score:.6g} among others "

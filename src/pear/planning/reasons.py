@@ -45,7 +45,7 @@ class Alternative:
 class StepReason:
     """Why one step is in a plan.
 
-    ``because`` is what the planner itself gave as its reason, if anything. ``bar`` is the
+    ``because`` is what the planner itself gave as its reason, if anything. ``required`` is the
     score that must be exceeded. ``without`` is the plan without the step; ``cheaper`` the
     nearest cheaper alternative other than that, None where there is none. ``eases`` is the place
     from 0 of a later step that costs less because of what is changed here.
@@ -53,7 +53,7 @@ class StepReason:
 
     step: int
     because: str
-    bar: float
+    required: float
     without: Alternative
     cheaper: Alternative | None = None
     eases: int | None = None
@@ -81,10 +81,10 @@ class StepReason:
             return f"Without this step you could not do a later one: {_lower(without.blocked)}."
         if without.succeeds:
             return (
-                f"The plan would reach {show_score(without.score, self.bar)} without this step, "
-                "which is enough."
+                f"The plan would reach {show_score(without.score, self.required)} without this "
+                "step, which is enough."
             )
-        return f"Without this step the score would be {_not_above(without.score, self.bar)}."
+        return f"Without this step the score would be {_not_above(without.score, self.required)}."
 
     def _cheaper_words(self, cheaper: Alternative) -> str:
         if cheaper.score is None:
@@ -95,11 +95,11 @@ class StepReason:
         if cheaper.succeeds:
             return (
                 f"A cheaper choice, {cheaper.shown}, would do too: it reaches "
-                f"{show_score(cheaper.score, self.bar)}."
+                f"{show_score(cheaper.score, self.required)}."
             )
         return (
             f"The nearest cheaper choice, {cheaper.shown}, leaves the score at "
-            f"{_not_above(cheaper.score, self.bar)}."
+            f"{_not_above(cheaper.score, self.required)}."
         )
 
 
@@ -205,7 +205,7 @@ def _explain_alike(
     scores[legal] = black_box.score(ends[legal])
     whole = roll_out(graph, actions, starts, padded([plan.moves for plan in plans]))
     plan_costs = whole.costs(weights)
-    bar = problem.goal.bar(limits)
+    required = problem.goal.required(limits)
     found: dict[tuple[int, int], list[Alternative]] = {}
     for row, variant in enumerate(variants):
         plan = plans[variant.plan]
@@ -225,12 +225,12 @@ def _explain_alike(
             shown="" if left_out else _shown(problem, rollout.states[row, variant.step], variant),
             cost=float(costs[row]),
             score=float(scores[row]) if legal[row] else None,
-            succeeds=bool(legal[row] and scores[row] > bar),
+            succeeds=bool(legal[row] and scores[row] > required),
             blocked=blocked,
             blocks=blocks,
         )
         found.setdefault((variant.plan, variant.step), []).append(alternative)
-    explained = [_explanation(plan, number, found, bar) for number, plan in enumerate(plans)]
+    explained = [_explanation(plan, number, found, required) for number, plan in enumerate(plans)]
     return [
         _with_easing(problem, one, starts[number], weights[number % len(weights)])
         for number, one in enumerate(explained)
@@ -251,25 +251,27 @@ def nearest_cheaper(alternatives: Sequence[Alternative]) -> Alternative | None:
     return max(possible, key=lambda a: (a.cost, a.score or 0.0), default=None)
 
 
-def show_score(score: float, bar: float) -> str:
-    """A score with enough decimals to tell it from the bar, two at least.
+def show_score(score: float, required: float) -> str:
+    """A score with enough decimals to tell it from the required one, two at least.
 
     >>> show_score(0.4996, 0.5), show_score(0.31, 0.5)
     ('0.4996', '0.31')
     """
     decimals = 2
-    while decimals < 9 and f"{score:.{decimals}f}" == f"{bar:.{decimals}f}" and score != bar:
+    while (
+        decimals < 9 and f"{score:.{decimals}f}" == f"{required:.{decimals}f}" and score != required
+    ):
         decimals += 1
     return f"{score:.{decimals}f}"
 
 
 def _explanation(
-    plan: Plan, number: int, found: dict[tuple[int, int], list[Alternative]], bar: float
+    plan: Plan, number: int, found: dict[tuple[int, int], list[Alternative]], required: float
 ) -> Explanation:
     reasons, steps = [], []
     for position, step in enumerate(plan.steps):
         without, *others = found[number, position]
-        reason = StepReason(position, step.reason, bar, without, nearest_cheaper(others))
+        reason = StepReason(position, step.reason, required, without, nearest_cheaper(others))
         reasons.append(reason)
         steps.append(replace(step, reason=reason.words()))
     return Explanation(replace(plan, steps=tuple(steps)), tuple(reasons))
@@ -336,8 +338,8 @@ def _shown(problem: Problem, before: Floats, variant: _Variant) -> str:
     return f"{feature.words} {feature.show(after[column])}"
 
 
-def _not_above(score: float, bar: float) -> str:
-    return f"{show_score(score, bar)}, not above {bar:g}"
+def _not_above(score: float, required: float) -> str:
+    return f"{show_score(score, required)}, not above {required:g}"
 
 
 def _sentence(text: str) -> str:

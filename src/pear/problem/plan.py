@@ -270,7 +270,7 @@ def plans_along(
     missed, owners = near_misses(problem.actions, start, np.array([path[-1] for path in paths]))
     lowest = lowest_within(np.array([plan.score for plan in plans]), owners, score(missed))
     return [
-        replace(plan, success=plan.success and bool(low > problem.goal.bar(plan.limits)))
+        replace(plan, success=plan.success and bool(low > problem.goal.required(plan.limits)))
         for plan, low in zip(plans, lowest, strict=True)
     ]
 
@@ -332,7 +332,7 @@ def make_plans(
             steps=steps,
             cost=float(costs.sum()),
             score=float(known[-1]),
-            success=bool(known[-1] > problem.goal.bar(limit)),
+            success=bool(known[-1] > problem.goal.required(limit)),
             certificate=certificate,
             moves=tuple(int(move) for move in moves),
             method=method,

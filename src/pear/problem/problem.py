@@ -87,7 +87,7 @@ class Goal:
                 f"above a threshold of {self.threshold!r})",
             )
 
-    def bar(self, limits: Limits = NO_LIMITS) -> float:
+    def required(self, limits: Limits = NO_LIMITS) -> float:
         """The score that must be exceeded, with the larger of the two margins."""
         return self.threshold + max(self.margin, limits.margin)
 

@@ -48,7 +48,7 @@ async def problem(request: HttpRequest) -> schemas.ProblemFacts:
         name=service.problem.name,
         problem_fingerprint=service.problem.fingerprint,
         model_fingerprint=service.conversations.serves[1],
-        bar=service.problem.goal.bar(),
+        bar=service.problem.goal.required(),
         features=[
             schemas.FeatureFacts(
                 name=feature.name,

@@ -137,7 +137,7 @@ class Conversations:
                     raise ReplayMismatch(REPLAY_MISMATCH)
                 return token, made
         score = await self.searchers.run("", "score", clean)
-        favourable = score > self.problem.goal.bar()
+        favourable = score > self.problem.goal.required()
         problem, model = self.serves
         token = token or new_token()
         made = await self._database(

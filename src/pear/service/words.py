@@ -58,7 +58,7 @@ class Presenter:
     def conversation(self, view: View) -> schemas.ConversationView:
         """A conversation as the API gives it, and the pages show it."""
         conversation, standing = view.conversation, view.standing
-        bar = self.problem.goal.bar()
+        bar = self.problem.goal.required()
         score = standing.score if standing else conversation.outcome.score
         question = standing.question if standing else None
         result = standing.result if standing else None
@@ -112,7 +112,7 @@ class Presenter:
         difference: str = "",
         reasons: Sequence[StepReason] = (),
     ) -> schemas.PlanCard:
-        bar = self.problem.goal.bar()
+        bar = self.problem.goal.required()
         steps = [
             schemas.Step(
                 words=self.words.step(step),

@@ -103,11 +103,11 @@ def brute_force(case: Case, max_changes_per_feature=1, max_length=None):
     longest = max_length or problem.max_length
     if case.limits.max_steps:
         longest = min(longest, case.limits.max_steps)
-    best, bar = np.inf, problem.goal.bar(case.limits)
+    best, required = np.inf, problem.goal.required(case.limits)
     stack = [(case.state, 0.0, ())]
     while stack:
         state, cost, used = stack.pop()
-        if used and case.black_box.score(state[None])[0] > bar:
+        if used and case.black_box.score(state[None])[0] > required:
             best = min(best, cost)
         if len(used) == longest:
             continue

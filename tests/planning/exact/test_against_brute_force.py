@@ -22,7 +22,7 @@ def check(case, plan, best):
     path = walk(case.state, problem.actions, plan.moves)
     for state, move in zip(path[:-1], plan.moves, strict=True):
         assert problem.actions.allowed(state[None], case.limits)[0, move]
-    assert case.black_box.score(path[-1:])[0] > problem.goal.bar(case.limits)
+    assert case.black_box.score(path[-1:])[0] > problem.goal.required(case.limits)
 
 
 @settings(max_examples=600, deadline=None)

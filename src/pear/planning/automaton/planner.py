@@ -291,7 +291,7 @@ def find_walks(
 ) -> Walks:
     """Walks of n people from states ``(n, d)`` with weight samples ``(n, s, p)``."""
     problem, n = automaton.problem, len(states)
-    steps, bar = problem.longest(limits), problem.goal.bar(limits)
+    steps, required = problem.longest(limits), problem.goal.required(limits)
     frontier = _Frontier(
         np.array(states, float),
         np.arange(n),
@@ -305,7 +305,7 @@ def find_walks(
         frontier = _step(automaton, frontier, weights, limits, step, 1 if strict else width, strict)
         if not len(frontier.person):
             break
-        good = black_box.score(frontier.states) > bar
+        good = black_box.score(frontier.states) > required
         np.add.at(rows, frontier.person, 1)
         ended.append(frontier.keep(np.flatnonzero(good)))
         np.minimum.at(best, frontier.person[good], frontier.costs[good])

@@ -41,8 +41,8 @@ def train_automaton(
 
     ``teacher`` is any planner. ``weights`` is one vector ``(p,)`` for everybody (EFARE), one
     for each state ``(n, p)``, or a function that draws them (W-EFARE). ``margin`` asks the
-    teacher for plans that clear the bar by so much, where it can: what only just works for
-    one person fails for the next.
+    teacher for plans that pass the required score by so much, where it can: what only just works
+    for one person fails for the next.
     """
     rng = rng or np.random.default_rng(0)
     if people < 1:

@@ -62,7 +62,7 @@ class Explorer:
         """The single changes of each feature that the query leaves."""
         choices = self.options.choices
         row = choices.own[:, :, self.query * choices.n_samples]
-        free = np.isfinite(row) & (choices.links == 1)
+        free = np.isfinite(row) & (choices.changes == 1)
         return [np.flatnonzero(mine) for mine in free]
 
     def cheapest(self, assignments: Indices, scores: Floats) -> Favourable:
@@ -159,10 +159,10 @@ class Explorer:
         """From an assignment to its cheapest favourable neighbour, and on from there.
 
         Neighbours differ in one feature, or leave one change out and make another instead.
-        Returns all the favourable ones met, the last and cheapest first.
+        Returns all the favourable ones found, the last and cheapest first.
         """
         bound = bounds_of(self.options, assignment[None])[0, self.query]
-        met, scores_met = [np.zeros((0, len(assignment)), np.intp)], [np.zeros(0)]
+        found, scores_found = [np.zeros((0, len(assignment)), np.intp)], [np.zeros(0)]
         most = min(max_rows, MOST_ROWS)
         for _ in range(MOST_MOVES):
             near = self.cheaper_neighbours(assignment, bound)[:most]
@@ -178,9 +178,9 @@ class Explorer:
             if better is None:
                 break
             assignment, bound = better, bounds_of(self.options, better[None])[0, self.query]
-            met.insert(0, better[None])
-            scores_met.insert(0, score)
-        return Favourable(np.concatenate(met), np.concatenate(scores_met))
+            found.insert(0, better[None])
+            scores_found.insert(0, score)
+        return Favourable(np.concatenate(found), np.concatenate(scores_found))
 
     def cheaper_neighbours(self, assignment: Indices, below: float) -> Indices:
         """The neighbours of an assignment with a bound below something, cheapest first."""

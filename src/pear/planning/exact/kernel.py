@@ -108,7 +108,7 @@ def below(
             continue
         option = choices.ranked[place, cursor.rank[depth]]
         cursor.rank[depth] += 1
-        steps = cursor.steps[depth] + choices.links[place, option]
+        steps = cursor.steps[depth] + choices.changes[place, option]
         if steps > most_steps:
             continue
         nodes += 1
@@ -147,14 +147,14 @@ def lead_bound(choices: Choices, cursor: Cursor, count: int) -> float:
     for number in range(count):
         feature = cursor.member[number]
         option = cursor.chosen[feature]
-        links = choices.links[feature, option]
+        changes = choices.changes[feature, option]
         cost = choices.lead_own[feature, option]
         for slot in range(choices.parents.shape[1]):
             parent = choices.parents[feature, slot]
             if parent < 0:
                 break
-            cost += links * choices.lead_relief[feature, slot, cursor.chosen[parent]]
-        total += max(links * choices.floor, cost)
+            cost += changes * choices.lead_relief[feature, slot, cursor.chosen[parent]]
+        total += max(changes * choices.floor, cost)
     return total
 
 
@@ -163,15 +163,15 @@ def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
     """Bounds under every row of weights, into the first two ``sums``: of the node itself, and of
     everything below it, where undecided features may still change."""
     itself, subtree = cursor.sums[0], cursor.sums[1]
-    alone, lowest = cursor.sums[2], cursor.sums[3]
+    cost, lowest = cursor.sums[2], cursor.sums[3]
     itself[:] = 0.0
     subtree[:] = 0.0
     for number in range(count):
         feature = cursor.member[number]
         option = cursor.chosen[feature]
-        links = choices.links[feature, option]
-        alone[:] = choices.own[feature, option]
-        lowest[:] = alone
+        changes = choices.changes[feature, option]
+        cost[:] = choices.own[feature, option]
+        lowest[:] = cost
         for slot in range(choices.parents.shape[1]):
             parent = choices.parents[feature, slot]
             if parent < 0:
@@ -179,15 +179,15 @@ def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
             if cursor.chosen[parent] > 0:
                 relief = choices.relief[feature, slot, cursor.chosen[parent]]
                 for row in range(len(relief)):
-                    alone[row] += links * relief[row]
-                    lowest[row] += links * relief[row]
+                    cost[row] += changes * relief[row]
+                    lowest[row] += changes * relief[row]
             elif cursor.undecided[parent]:
                 least = choices.least_relief[feature, slot]
                 for row in range(len(least)):
-                    lowest[row] += links * least[row]
-        floor = links * choices.floor
+                    lowest[row] += changes * least[row]
+        floor = changes * choices.floor
         for row in range(len(itself)):
-            itself[row] += max(floor, alone[row])
+            itself[row] += max(floor, cost[row])
             subtree[row] += max(floor, lowest[row])
 
 
@@ -266,7 +266,7 @@ def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds:
             if option > 0:
                 cursor.member[count] = feature
                 count += 1
-                steps += choices.links[feature, option]
+                steps += choices.changes[feature, option]
         row_bounds(choices, cursor, count)
         for query in range(bounds.shape[1]):
             total = 0.0
@@ -373,7 +373,7 @@ def favourable_below(
                 nodes.option[depth] = option
                 chosen[feature], member[depth] = option, feature
                 fix(special, depth, feature, option)
-                steps[depth + 1] = steps[depth] + choices.links[feature, option]
+                steps[depth + 1] = steps[depth] + choices.changes[feature, option]
                 nodes.open_options[depth + 1] = nodes.open_options[depth]
                 nodes.open_options[depth + 1, feature, 1:] = False
                 depth += 1
@@ -402,7 +402,7 @@ def _enter(
         return False, False, bound
     for feature in range(len(open_options)):
         for option in range(1, open_options.shape[1]):
-            if choices.links[feature, option] > remaining:
+            if choices.changes[feature, option] > remaining:
                 open_options[feature, option] = False
     if narrow(special, depth, open_options, nodes.costs[depth], room, remaining) < special.required:
         return False, False, bound
@@ -434,14 +434,16 @@ def _room(choices: Choices, nodes: Nodes, depth: int, highest: float) -> float:
                 relief += least
         option = cursor.chosen[feature]
         if option > 0:
-            links = choices.links[feature, option]
-            spent += max(links * choices.floor, choices.lead_own[feature, option] + links * relief)
+            changes = choices.changes[feature, option]
+            spent += max(
+                changes * choices.floor, choices.lead_own[feature, option] + changes * relief
+            )
         elif cursor.undecided[feature]:
             for option in range(1, open_options.shape[1]):
-                links = choices.links[feature, option]
-                least = choices.lead_own[feature, option] + links * relief
+                changes = choices.changes[feature, option]
+                least = choices.lead_own[feature, option] + changes * relief
                 # What costs less than nothing is in ``lead_rest`` already.
-                costs[feature, option] = max(0.0, links * choices.floor, least)
+                costs[feature, option] = max(0.0, changes * choices.floor, least)
     if spent + choices.lead_rest > highest:
         return -1.0
     return highest - spent - choices.lead_rest + TOLERANCE * abs(highest)

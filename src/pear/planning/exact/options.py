@@ -6,7 +6,7 @@ to V *options*; option 0 leaves it as it is. An assignment gives every feature a
 
 The bound of an assignment under one row of weights is the sum over changed features of::
 
-    max(links * floor, own + links * sum over parents of the least that the parent adds)
+    max(changes * floor, own + changes * sum over parents of the least that the parent adds)
 
 where a changed parent adds the smaller of its start and its new value. It never exceeds the cost
 of any order of the changes, and its numbers are lowered by more than rounding can raise them.
@@ -34,12 +34,12 @@ class Choices(NamedTuple):
 
     R = Q * S rows of weights, those of query q from ``q * S`` on. ``own`` ``(K, V, R)`` is the
     least an option costs before the floor if no parent changes, infinite where the query does not
-    allow it; ``exact`` the same without the allowance for rounding. ``links`` ``(K, V)`` counts
-    changes. ``parents`` ``(K, P)`` numbers the parents of a feature, -1 for none; ``relief``
-    ``(K, P, V, R)`` is what each option of a parent can take off one change (never positive) and
-    ``shift`` what it adds once it is made; ``least_relief`` ``(K, P, R)`` is the best over all
-    options. The ``lead`` arrays are one row in place of R that bounds each of them from below:
-    the mean over the samples of one query, the least over several queries.
+    allow it; ``exact`` the same without the allowance for rounding. ``changes`` ``(K, V)`` says how
+    many changes it takes. ``parents`` ``(K, P)`` numbers the parents of a feature, -1 for none.
+    ``relief`` ``(K, P, V, R)`` is what each option of a parent can take off one change (never
+    positive) and ``shift`` what it adds once it is made; ``least_relief`` ``(K, P, R)`` is the best
+    over all options. The ``lead`` arrays are one row in place of R that bounds each of them from
+    below: the mean over the samples of one query, the least over several queries.
 
     ``ranked`` ``(K, V)`` lists the allowed options of a feature, ``n_ranked`` ``(K,)`` of them,
     cheapest first. ``rest`` ``(R,)`` and ``lead_rest`` are the least that all further changes
@@ -51,7 +51,7 @@ class Choices(NamedTuple):
 
     own: Floats
     exact: Floats
-    links: NDArray[np.int64]
+    changes: NDArray[np.int64]
     parents: NDArray[np.int64]
     relief: Floats
     shift: Floats
@@ -101,8 +101,8 @@ class Options:
 
     def steps(self, assignments: Indices) -> Indices:
         """How many changes assignments ``(n, K)`` take, shape ``(n,)``."""
-        links = self.choices.links[np.arange(len(self.columns)), assignments]
-        return np.asarray(links.sum(axis=1), np.intp)
+        changes = self.choices.changes[np.arange(len(self.columns)), assignments]
+        return np.asarray(changes.sum(axis=1), np.intp)
 
     @cached_property
     def by_action(self) -> Indices:
@@ -121,14 +121,14 @@ class Options:
         choices = self.choices
         cost = np.maximum(choices.exact, choices.floor)
         cost = cost.reshape(*cost.shape[:2], self.n_queries, -1).mean(axis=3)
-        cost = np.where((choices.links == 1)[:, :, None], cost, np.inf)
+        cost = np.where((choices.changes == 1)[:, :, None], cost, np.inf)
         return [np.sort(mine[np.isfinite(mine)]) for mine in np.moveaxis(cost, 2, 0)]
 
     @cached_property
     def dearest(self) -> Floats:
         """No bound of any assignment is above this, ``(Q,)``."""
         choices = self.choices
-        cost = np.maximum(choices.own, choices.links[:, :, None] * max(choices.floor, -1e300))
+        cost = np.maximum(choices.own, choices.changes[:, :, None] * max(choices.floor, -1e300))
         worst = np.where(np.isfinite(cost), cost, 0.0).max(axis=1)
         worst = worst.reshape(len(self.columns), self.n_queries, -1).max(axis=2)
         return np.asarray(np.maximum(worst, 0.0).sum(axis=0))
@@ -164,14 +164,14 @@ def options_of(
 class Found(NamedTuple):
     """The options of K features before they are priced.
 
-    ``values``, ``moves``, ``links`` ``(K, V)``; ``valid`` ``(K, V, Q)``; ``size`` ``(K, V, R)`` how
-    far an option goes, times the weight of that; ``low`` and ``high`` ``(K, V)`` the least and
-    largest scaled value on the way.
+    ``values``, ``moves``, ``changes`` ``(K, V)``; ``valid`` ``(K, V, Q)``. ``size`` ``(K, V, R)``
+    is how far an option goes, times the weight of that; ``low`` and ``high`` ``(K, V)`` are the
+    least and the largest scaled value on the way.
     """
 
     values: Floats
     moves: Indices
-    links: Indices
+    changes: Indices
     widths: Indices
     valid: NDArray[np.bool_]
     size: Floats
@@ -221,11 +221,11 @@ def _single_changes(
         scaled[k] = space.scale_column(column, values[k])
         valid[k, 1:end] = legal[:, mine].T
     here = scaled[:, :1]
-    links = np.minimum(np.arange(shape[1]), 1) * np.ones(shape, np.intp)
+    changes = np.minimum(np.arange(shape[1]), 1) * np.ones(shape, np.intp)
     low, high = np.minimum(scaled, here), np.maximum(scaled, here)
     # With one change the value itself is all there is on the way; ``high`` then tells the sign.
     size = size * weights.reshape(-1, weights.shape[2]).T[columns][:, None]
-    return Found(values, moves, links.astype(np.intp), widths, valid, size, low, high)
+    return Found(values, moves, changes.astype(np.intp), widths, valid, size, low, high)
 
 
 def _chains(
@@ -257,7 +257,7 @@ def _chains(
         features.append((options, per_limit))
     shape = (len(columns), max([len(options) for options, _ in features], default=1))
     values = np.repeat(start[columns][:, None], shape[1], axis=1)
-    links = np.zeros(shape, np.intp)
+    changes = np.zeros(shape, np.intp)
     valid = np.zeros((*shape, queries), bool)
     valid[:, 0] = True
     size = np.zeros((*shape, queries, samples))
@@ -265,7 +265,7 @@ def _chains(
     low, high = np.repeat(here, shape[1], axis=1), np.repeat(here, shape[1], axis=1)
     for k, (options, per_limit) in enumerate(features):
         for (count, value), option in options.items():
-            values[k, option], links[k, option] = value, count
+            values[k, option], changes[k, option] = value, count
         for mine, layers in per_limit.values():
             for count, (reached, own, lows, highs) in enumerate(layers, 1):
                 at = np.array([options[count, value] for value in reached.tolist()], np.intp)
@@ -276,7 +276,7 @@ def _chains(
     return Found(
         values,
         np.full(shape, -1),
-        links,
+        changes,
         np.array([len(options) for options, _ in features], np.intp),
         valid,
         size.reshape(*shape, -1),
@@ -351,7 +351,7 @@ def _choices(
             # Of a single change one of the two is 0.
             shift[number, slot] = down + up
             relief[number, slot] = np.minimum(0.0, np.minimum(down, up)) * (1 + ROUNDING)
-    times = found.links[:, :, None]
+    times = found.changes[:, :, None]
     exact = found.size + times * fixed[:, None]
     own = exact - ROUNDING * (np.abs(found.size) + times * magnitude[:, None])
     allowed = np.repeat(found.valid, samples, axis=2)
@@ -380,7 +380,7 @@ def _choices(
     return Choices(
         own=own,
         exact=exact,
-        links=found.links.astype(np.int64),
+        changes=found.changes.astype(np.int64),
         parents=parents,
         relief=relief,
         shift=shift,
@@ -394,7 +394,7 @@ def _choices(
         max_steps=np.array(steps, np.int64),
         n_samples=samples,
         floor=float(graph.least),
-        single=bool((found.links <= 1).all()),
+        single=bool((found.changes <= 1).all()),
         **_requirements(problem, place, found)._asdict(),
     )
 

@@ -208,7 +208,7 @@ class ExactPlanner(Planner):
                     options,
                     weights,
                     tuple(limits),
-                    np.array([self.problem.goal.bar(limit) for limit in limits]),
+                    np.array([self.problem.goal.required(limit) for limit in limits]),
                     self.max_rows - reserve,
                     self.max_changes_per_feature,
                     clock,

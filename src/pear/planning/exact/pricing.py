@@ -67,7 +67,7 @@ class Pricing:
             Target(
                 int(options.columns[feature]),
                 float(options.values[feature, assignment[feature]]),
-                int(options.choices.links[feature, assignment[feature]]),
+                int(options.choices.changes[feature, assignment[feature]]),
             )
             for feature in features
         ]
@@ -167,11 +167,11 @@ def _may_follow(
 
 @dataclass(frozen=True)
 class Target:
-    """Value a feature must end at, after exactly ``links`` changes."""
+    """Value a feature must end at, after exactly so many ``changes``."""
 
     column: int
     value: float
-    links: int
+    changes: int
 
 
 @dataclass
@@ -187,11 +187,11 @@ class Reach:
         """The values from which it can be reached in 0, 1, 2… further changes."""
         if target not in self._known:
             forward = [self.start[[target.column]]]
-            for _ in range(target.links):
+            for _ in range(target.changes):
                 forward.append(np.unique(self._after(target.column, forward[-1])[1]))
             able = [np.array([target.value])]
-            for remaining in range(1, target.links + 1):
-                values = forward[target.links - remaining]
+            for remaining in range(1, target.changes + 1):
+                values = forward[target.changes - remaining]
                 origin, results = self._after(target.column, values)
                 able.append(np.unique(values[origin[np.isin(results, able[-1])]]))
             self._known[target] = able
@@ -228,10 +228,10 @@ def best_sequence(
     states, costs = start[None].copy(), np.zeros(1)
     used = np.zeros((1, len(targets)), np.intp)
     paths = np.zeros((1, 0), np.intp)
-    links = np.array([target.links for target in targets])
-    for to_come in range(int(links.sum()) - 1, -1, -1):
+    changes = np.array([target.changes for target in targets])
+    for to_come in range(int(changes.sum()) - 1, -1, -1):
         allowed = actions.allowed(states, limits) & (usable >= 0)
-        allowed &= used[:, np.maximum(usable, 0)] < links[np.maximum(usable, 0)]
+        allowed &= used[:, np.maximum(usable, 0)] < changes[np.maximum(usable, 0)]
         origin, moves = np.nonzero(allowed)
         if not len(origin):
             return np.inf, ()
@@ -246,7 +246,7 @@ def best_sequence(
             fine = total + to_come * problem.costs.least <= ceiling + EQUAL * abs(ceiling)
         for i, column in enumerate(columns):
             mine = np.flatnonzero(which == i)
-            left = links[i] - count[mine, i]
+            left = changes[i] - count[mine, i]
             for remaining in np.unique(left):
                 here = mine[left == remaining]
                 fine[here] &= np.isin(after[here, column], can_reach[i][remaining])

@@ -185,7 +185,7 @@ class Search:
                 end = walk(self.options.start, self.options.problem.actions, found.moves)[-1:]
                 [assignment], _ = self._chosen(end[:, self.options.columns])
                 rank = tuple(self.options.ranks(assignment[None])[0].tolist())
-                self._take(query, replace(found, rank=rank))
+                self._keep(query, replace(found, rank=rank))
 
     # One band
 
@@ -250,7 +250,7 @@ class Search:
             scores = yield from self.ask(pending[batch])
             self._rounds += 1
             told = ~np.isnan(scores)
-            self._offer_all(pending[batch[told]], bounds[batch[told]], scores[told])
+            self._propose_all(pending[batch[told]], bounds[batch[told]], scores[told])
             if not told.all():
                 return int(batch[np.argmin(told)])
             at = int(batch[-1]) + 1
@@ -308,13 +308,13 @@ class Search:
         actions = self.options.problem.actions
         if not actions.tolerances.any():
             return scores
-        good = np.flatnonzero(scores > self.options.problem.goal.bar())
+        good = np.flatnonzero(scores > self.options.problem.goal.required())
         missed, owners = near_misses(actions, self.options.start, ends[good])
         return lowest_within(scores, good[owners], (yield from self._told(missed)))
 
     # Plans
 
-    def _offer_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
+    def _propose_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
         """Favourable assignments may lower incumbents."""
         good = np.asarray(scores[:, None] > self.required)
         good &= (~self.decided | self.stopped) & np.isfinite(bounds)
@@ -338,9 +338,9 @@ class Search:
         priced = self._pricing.cheapest(assignment, queries, self.costs[queries])
         for query, (cost, moves) in zip(queries.tolist(), priced, strict=True):
             if np.isfinite(cost):
-                self._take(query, Incumbent(cost, steps, rank, moves, score))
+                self._keep(query, Incumbent(cost, steps, rank, moves, score))
 
-    def _take(self, query: int, found: Incumbent) -> None:
+    def _keep(self, query: int, found: Incumbent) -> None:
         """Keep a plan that is better than the incumbent."""
         best = self.best[query]
         if best is not None:
@@ -364,7 +364,7 @@ class Search:
             return
         bounds = bounds_of(self.options, assignments)
         kept = np.unique(np.argsort(bounds, axis=0, kind="stable")[:RECALLED])
-        self._offer_all(assignments[kept], bounds[kept], scores[kept])
+        self._propose_all(assignments[kept], bounds[kept], scores[kept])
 
     def _chosen(self, values: Floats) -> tuple[Indices, Flags]:
         """The options that lead to values ``(n, K)``, and where there are some."""
@@ -401,7 +401,7 @@ class Search:
                 found = yield from explorer.restarts(most)
             else:
                 found = yield from explorer.beam(8 ** (tries + 1), most)
-            self._offer_found(found.assignments, found.scores)
+            self._propose_found(found.assignments, found.scores)
         improved = tries > 0 or at_last or bool(without) or self.max_changes > 1
         if improved:
             yield from self._improve(waiting)
@@ -417,14 +417,14 @@ class Search:
                 assignment[self.options.by_action] = np.where(ordered == width, 0, ordered)
                 most = min(self.left, self.max_rows // (4 * len(plans)))
                 found = yield from self._explorer(query).local_search(assignment, most)
-                self._offer_found(found.assignments, found.scores)
+                self._propose_found(found.assignments, found.scores)
 
     def _explorer(self, query: int) -> Explorer:
         return Explorer(self.options, query, float(self.required[query]), self.ask)
 
-    def _offer_found(self, assignments: Indices, scores: Floats) -> None:
+    def _propose_found(self, assignments: Indices, scores: Floats) -> None:
         if len(assignments):
-            self._offer_all(assignments, bounds_of(self.options, assignments), scores)
+            self._propose_all(assignments, bounds_of(self.options, assignments), scores)
 
     def _far(self, queries: Indices) -> bool:
         """Whether some query may have a much cheaper plan than it knows."""

@@ -309,13 +309,13 @@ class PolicyOnly(SearchPlanner):
     ) -> Met:
         count, actions = len(states), self.problem.actions
         longest = self.problem.longest(limits)
-        bar = self.problem.goal.bar(limits)
+        required = self.problem.goal.required(limits)
         here = np.array(states)
         moves = np.full((count, longest), -1, np.intp)
         scores = np.full((count, longest + 1), np.nan)
         scores[:, 0] = ask(here)
         rows = np.ones(count, np.int64)
-        done = scores[:, 0] > bar
+        done = scores[:, 0] > required
         memory = np.zeros((count, 2 * self.policy.agent.shape.hidden), np.float32)
         who = np.flatnonzero(~done)
         for step in range(longest):
@@ -333,7 +333,7 @@ class PolicyOnly(SearchPlanner):
             moves[who, step] = chosen
             scores[who, step + 1] = ask(here[who])
             rows[who] += 1
-            good = scores[who, step + 1] > bar
+            good = scores[who, step + 1] > required
             done[who[good]] = True
             who = who[~good]
         people = np.flatnonzero(done)

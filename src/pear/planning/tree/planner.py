@@ -239,7 +239,7 @@ class SearchPlanner(Planner):
         the plan is charged.
         """
         problem, limits = self.problem, query.limits
-        success = bool(scores[-1] > problem.goal.bar(limits))
+        success = bool(scores[-1] > problem.goal.required(limits))
         certificate = Certificate(
             "heuristic" if success else "unknown",
             rows=int(rows),

@@ -58,7 +58,7 @@ class LockstepSearch:
         self.evaluator, self.effort, self.noise = evaluator, effort, noise
         steps = people.limits.max_steps
         self.longest = problem.max_length if steps is None else min(problem.max_length, steps)
-        self.bar = problem.goal.bar(people.limits)
+        self.required = problem.goal.required(people.limits)
         self.stop_at_success = problem.costs.least >= 0
         count = len(people.states)
         self.rows = np.zeros(count, np.int64)
@@ -121,7 +121,7 @@ class LockstepSearch:
         """Fill in the branches of scored nodes; their values, shape ``(n,)``."""
         trees, actions = self.trees, self.problem.actions
         states, depth = trees.states[who, nodes], trees.depth[who, nodes]
-        good = trees.score[who, nodes] > self.bar
+        good = trees.score[who, nodes] > self.required
         trees.favourable[who, nodes] = good
         legal = np.zeros((len(who), len(actions) + 1), bool)
         legal[:, :-1] = actions.allowed(states, self.people.limits)
@@ -231,7 +231,7 @@ class LockstepSearch:
 
     def play_out(self, who: Indices, nodes: Indices, walks: Playouts, scores: Floats) -> Floats:
         """Rewards of playouts, shape ``(n,)``; those that succeed are kept as plans."""
-        good = scores > self.bar
+        good = scores > self.required
         first = np.where(good.any(axis=1), good.argmax(axis=1), NONE)
         value = np.full(len(who), FAILURE)
         rows = np.flatnonzero(good.any(axis=1) & ~self.settled(who, nodes))
