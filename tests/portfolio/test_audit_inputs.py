@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pear.cli.main import app
+from pear.elicitation.files import Conversation
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.portfolio import Everyone, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit
 from pear.portfolio.audit.groups import make_cut
-from pear.portfolio.conversations import Conversation
 from pear.portfolio.plans import read_plans
 from pear.problem import Limits
 from pear.problem.files import write_problem

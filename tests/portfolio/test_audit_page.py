@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from pear.decision import BlackBox
+from pear.elicitation.files import Conversation
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit, page
-from pear.portfolio.conversations import Conversation
 from pear.portfolio.plans import read_plans
 from pear.problem import Goal
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from pear.elicitation import Session
+from pear.elicitation.files import conversation_from_dict, read_conversations
 from pear.planning.exact import ExactPlanner
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.beliefs import stated_limits
-from pear.portfolio.conversations import conversation_from_dict, read_conversations
 from pear.preferences import default_prior
 from pear.problem import Limits
 from tests.portfolio.small_problem import PROBLEM, black_box, people, write

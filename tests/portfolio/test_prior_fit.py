@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from pear.elicitation import Session
+from pear.elicitation.files import (
+    Conversation,
+    conversation_from_dict,
+    read_conversations,
+)
 from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.portfolio import prior_fit
 from pear.portfolio.audit import audit
 from pear.portfolio.audit.statistics import sign_test
 from pear.portfolio.beliefs import learned_weights, read_under
-from pear.portfolio.conversations import (
-    Conversation,
-    conversation_from_dict,
-    read_conversations,
-)
 from pear.portfolio.prior_fit import FitSettings, _read_all, fit_prior
 from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Question, default_prior
 from tests.portfolio.small_problem import PROBLEM, black_box, people

@@ -8,9 +8,9 @@ from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
 from typer.testing import CliRunner
 
 from pear.cli.main import app
+from pear.elicitation.files import read_conversations
 from pear.errors import InvalidSetting
 from pear.portfolio.beliefs import read_under, stated_limits
-from pear.portfolio.conversations import read_conversations
 from pear.portfolio.prior_fit import FitSettings, fit_prior
 from pear.preferences import default_prior
 from pear.problem import Limits

@@ -50,10 +50,10 @@ def command(
     """
     from pear.cli.conversation import hold, make_console
     from pear.elicitation import Session
+    from pear.elicitation.files import KeptConversation
     from pear.errors import InvalidSetting
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
-    from pear.portfolio.conversations import KeptConversation
     from pear.portfolio.run import read_problem_and_model
     from pear.writing import write_text
 

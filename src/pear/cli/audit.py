@@ -44,10 +44,10 @@ def command(
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
 ) -> None:
     """Compare protected groups: share with a plan, cost, steps, questions, the prior's fit."""
+    from pear.elicitation.files import read_conversations
     from pear.errors import InvalidSetting
     from pear.portfolio.audit import AuditSettings, audit, page
     from pear.portfolio.beliefs import read_prior
-    from pear.portfolio.conversations import read_conversations
     from pear.portfolio.plans import read_plans
     from pear.portfolio.run import ModelPlace, Search
     from pear.problem.files import load_problem, model_location

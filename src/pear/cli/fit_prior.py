@@ -29,8 +29,8 @@ def command(
     """A population prior from choices, written only if it predicts held-out choices better."""
     import json as json_text
 
+    from pear.elicitation.files import read_conversations
     from pear.portfolio.beliefs import read_prior
-    from pear.portfolio.conversations import read_conversations
     from pear.portfolio.prior_fit import FitSettings, fit_prior
     from pear.problem.files import load_problem
     from pear.writing import write_text

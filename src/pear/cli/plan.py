@@ -58,10 +58,10 @@ def command(
     cannot be used are listed with the reason in a .bad.csv beside the output.
     """
     from pear.cli.progress import Bar
+    from pear.elicitation.files import read_conversations
     from pear.errors import InvalidSetting
     from pear.portfolio import Everyone, Search, plan_portfolio
     from pear.portfolio.beliefs import read_prior
-    from pear.portfolio.conversations import read_conversations
     from pear.portfolio.run import read_problem_and_model
 
     if weights is not None and (prior is not None or conversations is not None):

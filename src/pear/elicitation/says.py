@@ -184,7 +184,7 @@ class Answered(Said):
             raise ConversationError(
                 f"a question of a conversation must offer plans with steps (got {plans!r})"
             )
-        content = _mapping(data.get("answer"), "'answer'")
+        content = as_mapping(data.get("answer"), "'answer'")
         try:
             answer = answer_from_dict(content)
         except TypeError:
@@ -217,7 +217,7 @@ class Excluded(Said):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> Excluded:
-        stored = (_mapping(limit, "a limit") for limit in _list(data, "limits"))
+        stored = (as_mapping(limit, "a limit") for limit in _list(data, "limits"))
         return cls(tuple(Limit.from_dict(limit).checked(problem) for limit in stored))
 
 
@@ -321,7 +321,7 @@ class Done(Said):
     def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> Done:
         found = []
         for step in _list(data, "steps"):
-            content = _mapping(step, "a step")
+            content = as_mapping(step, "a step")
             if content.get("feature") not in problem.space.names or "after" not in content:
                 raise ConversationError(f"a step that was done must name its change (got {step!r})")
             problem.space[content["feature"]].code(content["after"])
@@ -349,7 +349,7 @@ class Corrected(Said):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> Corrected:
-        record = dict(_mapping(data.get("record"), "'record'"))
+        record = dict(as_mapping(data.get("record"), "'record'"))
         problem.state(record)
         return cls(record, bool(data.get("planned", False)))
 
@@ -399,7 +399,7 @@ SAYINGS: dict[str, type[Said]] = {
 
 def read_said(event: Any, problem: Problem) -> Said:
     """One stored event as what was said; what cannot have been said is refused."""
-    content = _mapping(event, "an event")
+    content = as_mapping(event, "an event")
     said = SAYINGS.get(str(content.get("kind")))
     if said is None:
         raise ConversationError(
@@ -459,7 +459,7 @@ def read_stored(data: Any, problem: Problem) -> Stored:
 
     Neither model nor settings are looked at: the same answers mean the same under another.
     """
-    content = _mapping(data, "the whole")
+    content = as_mapping(data, "the whole")
     if not is_whole(form := content.get("format", FORMAT)) or not 1 <= form <= FORMAT:
         raise ConversationError(
             f"the conversation is stored in format {form!r} and this version reads up to "
@@ -467,7 +467,7 @@ def read_stored(data: Any, problem: Problem) -> Stored:
         )
     try:
         events = tuple(read_said(event, problem) for event in _list(content, "events"))
-        person = dict(_mapping(content.get("person"), "'person'"))
+        person = dict(as_mapping(content.get("person"), "'person'"))
         stated = content.get("limits")
         limits = NO_LIMITS if stated is None else Limits.from_dict(stated)
         problem.actions.allowed(problem.state(person)[None], limits)
@@ -546,7 +546,8 @@ def check_record(
     return clean, wrong
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def as_mapping(value: Any, what: str) -> Mapping[str, Any]:
+    """A value as the JSON object it must be in a stored conversation."""
     if not isinstance(value, Mapping):
         raise ConversationError(
             f"this is not a stored conversation: {what} must be a JSON object (got {shown(value)})"

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Floats
+from pear.elicitation.files import Conversation, row_name
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.portfolio.conversations import Conversation, row_name
 from pear.preferences import Chosen, GaussianMixturePrior, ParticlePosterior, default_prior
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location

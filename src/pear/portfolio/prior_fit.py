@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.elicitation.files import Conversation
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.audit.statistics import Estimate, estimate, sign_test
 from pear.portfolio.beliefs import Reading, read_under
-from pear.portfolio.conversations import Conversation
 from pear.preferences import Chosen, GaussianMixturePrior
 from pear.problem.checks import is_whole
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pear.arrays import Flags, Floats
+from pear.elicitation.files import Conversation
 from pear.errors import FingerprintMismatch, InvalidData, InvalidRecord, InvalidSetting
 from pear.portfolio.audit.flips import Flipped, flip, is_used
 from pear.portfolio.audit.groups import (
@@ -32,7 +33,6 @@ from pear.portfolio.audit.statistics import (
     share_test,
 )
 from pear.portfolio.beliefs import read_under
-from pear.portfolio.conversations import Conversation
 from pear.portfolio.plans import Plans
 from pear.portfolio.run import Model, Search, load_black_box
 from pear.preferences import GaussianMixturePrior

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from pear import Session
 from pear.cli.main import app
 from pear.decision.adapters import save_sklearn
+from pear.elicitation.files import KeptConversation
 from pear.errors import ConversationError, InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
-from pear.portfolio.conversations import KeptConversation
 from pear.problem.files import write_problem
 from pear.problem.people import person_of
 from tests.portfolio.small_problem import PROBLEM, SPACE, black_box, people, write

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pear.elicitation import Session
-from pear.elicitation.says import Answered, Position, read_stored
+from pear.elicitation.says import Answered, Position, as_mapping, read_stored
+from pear.elicitation.session import Session
 from pear.errors import ConversationError, FingerprintMismatch, InvalidData, PearError
 from pear.planning import Planner
 from pear.preferences import (
@@ -39,8 +39,6 @@ except ImportError:  # pragma: no cover - a system without file locks
 
 KEYS = ("id", "row", "people")
 """What may say whose a conversation is."""
-
-REMEDY = "store Session.to_json(), one per line"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +90,26 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
 
 def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversation:
     """The conversation that ``Session.to_dict`` stored, refused where it cannot have been so."""
-    content = _mapping(data, "a line")
+    try:
+        return _read(data, problem, name)
+    except ConversationError as error:
+        raise InvalidData(f"{error}; store Session.to_json(), one per line") from None
+
+
+def _read(data: Any, problem: Problem, name: str) -> Conversation:
+    content = as_mapping(data, "a line")
     stored = content.get("problem_fingerprint", problem.fingerprint)
     if stored != problem.fingerprint:
         raise InvalidData(
             f"the conversation is about another problem (fingerprint {stored}, "
             f"this one is {problem.fingerprint})"
         )
-    response = _mapping(content.get("settings", {}), "'settings'").get("response")
     if "events" not in content:
-        raise InvalidData(f"this is not a stored conversation: it has no 'events'; {REMEDY}")
-    person = _mapping(content.get("person"), "'person'")
+        raise ConversationError("this is not a stored conversation: it has no 'events'")
+    response = as_mapping(content.get("settings", {}), "'settings'").get("response")
+    person = as_mapping(content.get("person"), "'person'")
     known = {name: person.get(name) for name in problem.space.names}
-    try:
-        said = read_stored({**_with_moves(content), "person": known}, problem)
-    except ConversationError as error:
-        raise InvalidData(f"{error}; {REMEDY}") from None
+    said = read_stored({**_with_moves(content), "person": known}, problem)
     position = Position.first(problem.state(known), said.limits)
     stated = [said.limits] if content.get("limits") is not None else []
     for event in said.events:
@@ -126,7 +128,7 @@ def conversation_from_dict(data: Any, problem: Problem, name: str) -> Conversati
         ),
         response=Logistic()
         if response is None
-        else response_from_dict(_mapping(response, "'response'")),
+        else response_from_dict(as_mapping(response, "'response'")),
         finished=position.accepted is not None,
         limits_stated=tuple(stated),
     )
@@ -164,15 +166,6 @@ def row_name(row: Any, digest: Any) -> str:
     """
     known = is_number(row) and isinstance(digest, str) and digest
     return f"row {row} of the table {digest}" if known else ""
-
-
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidData(
-            f"this is not a stored conversation: {what} must be a JSON object "
-            f"(got {shown(value)}); {REMEDY}"
-        )
-    return value
 
 
 @dataclass(frozen=True)
