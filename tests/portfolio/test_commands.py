@@ -69,6 +69,43 @@ def test_plan_then_audit(lender, tmp_path):
     assert report["words"] in (tmp_path / "report.html").read_text()
 
 
+def test_every_command_sees_the_same_people_in_a_table(lender, tmp_path):
+    table = people(40, seed=4).astype(object)
+    for row, name, cell in (
+        (3, "income", "NA"), (5, "savings", "?"), (8, "age", "about 40"), (9, "job", "pilot"),
+    ):  # fmt: skip
+        table.loc[row, name] = cell
+    table["region"] = ["north", "south"] * 20
+    table["approved"] = ["yes", "no"] * 20
+    lines = table.to_csv(sep="\t", index=False).splitlines()
+    lines[20] += "\tone cell more"
+    (tmp_path / "odd.tsv").write_text("\n".join(lines) + "\n")
+    ours = (lender / "problem.toml", tmp_path / "odd.tsv")
+    model = ("--model", lender / "model.skops")
+
+    shown = pear("plan", *ours, "-o", tmp_path / "plans.parquet", *model, "--workers", 1)
+    assert shown.exit_code == 0, shown.output
+    bad = pd.read_csv(tmp_path / "plans.bad.csv")
+    assert bad["row"].tolist() == [3, 5, 8, 9, 19]
+    plans = pd.read_parquet(tmp_path / "plans.parquet")
+    assert plans["row"].tolist() == sorted(set(range(40)) - set(bad["row"]))
+    shown = pear("check", ours[0], "--data", ours[1])
+    words = "5 of 40 rows do not fit the problem and are passed over; the first: row 3: "
+    assert words + bad["reason"][0] in shown.output
+    shown = pear("audit", ours[0], tmp_path / "plans.parquet", *model, "--people", ours[1],
+                 "--by", "region", "--smallest", 5, "--workers", 1,
+                 "--json", tmp_path / "report.json")  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    [region] = json.loads((tmp_path / "report.json").read_text())["attributes"]
+    refused = plans[plans["decision"] == "refused"]["row"]
+    found = {group["label"]: group["cells"]["plan"]["n"] for group in region["groups"]}
+    assert found == dict(table.loc[refused, "region"].value_counts())
+    # A first problem is drafted from every row that can be read: what fits is not known yet.
+    shown = pear("init", ours[1], "--target", "approved", "-f", "yes", "-o", tmp_path / "new.toml")
+    assert "1 row cannot be read and is passed over; the first: row 19" in shown.output
+    assert "from 39 people" in shown.output
+
+
 BESIDES = (
     "cli/main.py", "cli/progress.py",
     "decision/blackbox.py", "decision/adapters/loading.py", "preferences/prior.py",

@@ -45,7 +45,8 @@ def command(
     if broken:
         row, first = next(iter(broken.items()))
         typer.echo(
-            f"{len(broken):,} rows cannot be read and are passed over; the first: row {row}: "
+            f"{len(broken):,} {'row' if len(broken) == 1 else 'rows'} cannot be read and "
+            f"{'is' if len(broken) == 1 else 'are'} passed over; the first: row {row}: "
             f"{first.reason}"
         )
     drafted = partial(

@@ -314,35 +314,35 @@ def _identity(model: Model, black_box: BlackBox) -> str:
 
 
 @dataclass(frozen=True)
-class _Workplace:
+class _Prepared:
     planner: ExactPlanner
     id_name: str | None
     together: int
 
 
-_workplace: _Workplace | None = None
+_prepared: _Prepared | None = None
 
 
 def prepare(problem: Problem, model: Model, search: Search, id_name: str | None) -> None:
     """Run once in every worker: load the model, build the planner."""
-    global _workplace
+    global _prepared
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # They are told once, in the summary.
         planner = search.planner(problem, load_black_box(model, problem))
-    _workplace = _Workplace(planner, id_name, search.together)
+    _prepared = _Prepared(planner, id_name, search.together)
 
 
-def workplace() -> _Workplace:
+def prepared() -> _Prepared:
     """What this worker was prepared with."""
-    if _workplace is None:
+    if _prepared is None:
         raise InvalidSetting("a worker must be prepared before it plans; call prepare(...) first")
-    return _workplace
+    return _prepared
 
 
 def plan_group(task: tuple[Chunk, Any]) -> Done:
     """Plans for a group of people; rows that cannot be planned are listed with the reason."""
     chunk, weights_of = task
-    place = workplace()
+    place = prepared()
     people = people_of(chunk, place.planner.problem.space, place.id_name)
     given: Given = weights_of.of(people.rows, people.ids)
     usable = np.array([i for i in range(len(people)) if i not in given.without], np.intp)

@@ -15,7 +15,7 @@ from pear.errors import InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.audit.groups import Cut
 from pear.portfolio.beliefs import weights_from
-from pear.portfolio.run import Model, Search, prepare, workplace
+from pear.portfolio.run import Model, Search, prepare, prepared
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 
@@ -179,7 +179,7 @@ def _plan_costs(task: Task) -> Floats:
     Each has samples ``(s, p)`` of weights; those with equally many are searched together.
     """
     states, weights, limits = task
-    planner, together = workplace().planner, workplace().together
+    planner, together = prepared().planner, prepared().together
     costs = np.full(len(states), np.nan)
     counts = np.array([len(own) for own in weights])
     for count in np.unique(counts):
