@@ -65,6 +65,7 @@ def _settings(address, folder):
         trusted_hosts=("testserver",),
         link_per_minute=10_000,
         key_per_minute=10_000,
+        scrub_seconds=0.05,
         stranger_per_minute=10_000,
     )
 

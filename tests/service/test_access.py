@@ -79,6 +79,22 @@ def test_someone_who_guesses_keys_locks_nobody_else_out(settings):
 
         assert [sign_in("wrong") for _ in range(4)][-1] == 429
         assert sign_in(KEY) == 303, "from the same address, with the right key"
+        log = client.get("/api/v1/audit", headers={"Authorization": f"Bearer {KEY}"}).json()
+        refused = [entry for entry in log if entry["action"] == "sign in refused"]
+        assert len(refused) == 2, "a log that nobody can shorten is not for guessers to fill"
+
+
+def test_someone_who_invents_links_is_a_stranger_and_slows_down_nobody_else(settings):
+    with running(settings, stranger_per_minute=3) as client:
+        talk = Talk(client)
+        invented = [client.get(f"/c/{i:0>43}", headers={"Accept": "a/b"}) for i in range(5)]
+        assert [answer.status_code for answer in invented] == [404, 404, 404, 429, 429]
+        assert talk.read()["stage"] == "question"
+
+
+def test_cookies_stay_on_https_where_the_service_is_reached_by_it(settings):
+    with running(settings, base_url="https://bank.example", trusted_hosts=("*",)) as client:
+        assert "secure" in client.get("/lender").headers["set-cookie"].lower()
 
 
 # The person's own PIN

@@ -5,12 +5,13 @@ import socket
 import stat
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import uvicorn
-from sqlalchemy import text, update
+from sqlalchemy import delete, text, update
 from sqlalchemy.exc import OperationalError
 from tests.service.helpers import KEY, PERSON, PROBLEM, Talk, running
 
@@ -18,7 +19,7 @@ from pear.errors import InvalidSetting, WorkerFailed
 from pear.problem import Feature, FeatureSpace
 from pear.service import conversations as talks
 from pear.service import operation, store
-from pear.service.database import Database, conversations
+from pear.service.database import Database, conversations, secrets
 from pear.service.service import MOST_JUMP, forget_old
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
@@ -125,7 +126,8 @@ def test_the_number_a_proxy_gave_a_request_is_kept_and_anything_else_is_not(clie
 async def _answer(scope, receive, send):
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"ok"})
+        body = b"ok" if scope["path"] == "/" else bytes(20_000_000)
+        await send({"type": "http.response.body", "body": body})
 
 
 @pytest.fixture
@@ -133,6 +135,7 @@ def guarded(monkeypatch):
     """A server with room for ten connections, each with half a second for its request."""
     limits = operation.Limits()
     limits.header_seconds, limits.most_connections = 0.5, 10
+    limits.body_seconds = 0.5
     monkeypatch.setattr(operation, "LIMITS", limits)
     config = uvicorn.Config(
         _answer, port=0, http=operation.Guarded, lifespan="off", log_level="error", ws="none"
@@ -170,6 +173,20 @@ def test_a_request_that_never_ends_is_ended(guarded):
         assert time.monotonic() - began < 4
 
 
+def test_who_takes_nothing_of_an_answer_is_ended_and_who_takes_it_slowly_is_not(guarded):
+    ask = b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(guarded, timeout=5) as deaf:
+        deaf.sendall(ask)
+        _until(lambda: not operation.LIMITS.open)
+    with socket.create_connection(guarded, timeout=5) as slow:
+        slow.sendall(ask)
+        taken = 0
+        while some := slow.recv(1_000_000):
+            taken += len(some)
+            time.sleep(0.02)
+    assert taken > 20_000_000
+
+
 # Gone means gone
 
 
@@ -200,8 +217,38 @@ def test_what_is_deleted_is_not_on_the_disk_any_more(client, how):
     else:
         with database.writing() as connection:
             connection.execute(update(conversations).values(expires_at=1.0))
-        asyncio.run(forget_old(client.service))
-    assert _copies(database, name.encode()) == 0
+        client.portal.call(forget_old, client.service)
+    _until(lambda: _copies(database, name.encode()) == 0)
+    _until(lambda: client.service.store.to_scrub() is None)
+
+
+def _until(holds, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.05)
+
+
+def test_what_could_not_be_overwritten_at_once_is_later_and_after_a_restart(settings, monkeypatch):
+    name = f"marked-later-{time.time_ns()}"
+    with running(settings) as client:
+        talk = Talk(client, reference=name)
+        with monkeypatch.context() as patched:
+            patched.setattr(Database, "scrub", lambda self: False)
+            assert client.delete(talk.path).status_code == 204
+            assert client.service.store.to_scrub() is not None
+    with running(settings) as client:
+        _until(lambda: client.service.store.to_scrub() is None)
+        assert _copies(client.service.database, name.encode()) == 0
+
+
+def test_what_the_lender_calls_a_person_does_not_outlive_the_conversation(client):
+    talk = Talk(client, reference="application 4711")
+    client.delete(talk.path)
+    log = client.get("/api/v1/audit", headers=LENDER).json()
+    made = next(entry for entry in log if entry["action"] == "make link")
+    assert made["target"] == talk.id
+    assert "4711" not in str([entry for entry in log if entry["number"] >= made["number"]])
 
 
 def test_a_clock_that_jumped_ahead_deletes_nothing_and_says_so(settings, monkeypatch, caplog):
@@ -217,7 +264,34 @@ def test_a_clock_that_jumped_ahead_deletes_nothing_and_says_so(settings, monkeyp
         assert asyncio.run(forget_old(service)) == 1
 
 
+def test_a_clock_that_is_ahead_at_the_first_sweep_of_all_deletes_nothing(settings, monkeypatch):
+    with running(settings) as client:
+        talk, service = Talk(client), client.service
+        with service.database.writing() as connection:
+            connection.execute(delete(secrets).where(secrets.c.name == "swept"))
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 121 * 86400)
+        assert client.portal.call(forget_old, service) == 0
+        assert service.store.by_id(talk.id) is not None
+
+
 # Ready means ready
+
+
+def test_a_service_that_a_newer_one_took_over_from_is_not_ready(settings, monkeypatch):
+    with running(settings) as old:
+        assert old.get("/readyz").status_code == 200
+        behind = time.time() - 3600
+        monkeypatch.setattr(time, "time", lambda: behind)
+        with running(settings, shift=0.1) as new:
+            assert new.get("/readyz").status_code == 200, "although its clock is behind"
+            assert old.get("/readyz").status_code == 503
+
+
+def test_two_probes_at_once_are_both_answered(settings):
+    with running(settings) as client, ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: client.get("/readyz").status_code, range(24)))
+    assert set(answers) == {200}
 
 
 def test_not_ready_where_the_database_cannot_be_written_or_no_searcher_answers(client, monkeypatch):

@@ -103,9 +103,9 @@ def test_a_limit_is_listed_and_taken_back(visitor):
     limit = json.dumps({"kind": "feature", "feature": "savings"})
     visitor.send("limit", limit=limit)
     assert "What you told us you can’t do" in visitor.html
-    assert "Change this: savings" in visitor.html
+    assert "Change your savings" in visitor.html
     visitor.send("lift", id="1")
-    assert "Change this: savings" not in visitor.html
+    assert "Change your savings" not in visitor.html
 
 
 def test_no_plan_names_what_blocks_and_lifting_it_goes_on(visitor):

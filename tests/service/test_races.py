@@ -2,7 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.service.helpers import Talk, running
+import pytest
+from tests.service.helpers import KEY, PERSON, Talk, running
 
 
 def test_of_two_answers_to_one_question_one_wins_and_the_other_is_told(talk):
@@ -83,3 +84,43 @@ def test_a_full_queue_refuses_with_a_time_to_come_back_and_changes_nothing(setti
         assert "pear_refused_total" in client.get("/metrics").text
         for talk in talks:
             assert talk.read()["version"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("conversations", {"record": PERSON, "reference": "r"}), ("keys", {"name": "twice"})],
+)
+def test_what_is_made_by_the_same_request_twice_at_once_is_made_once(client, path, body):
+    headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": "once"}
+
+    def make(_):
+        return client.post(f"/api/v1/{path}", json=body, headers=headers)
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(make, range(16)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_what_is_made_by_another_process_meanwhile_is_found(client, monkeypatch):
+    """The other process is faster between looking and writing."""
+    headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": "meanwhile"}
+
+    def make(path, body):
+        return client.post(f"/api/v1/{path}", json=body, headers=headers)
+
+    for path, body, owner, look in (
+        ("conversations", {"record": PERSON}, client.service.store, "by_token"),
+        ("keys", {"name": "one"}, client.service.keys, "_stored"),
+    ):
+        first, found, asked = make(path, body), getattr(owner, look), []
+
+        def not_yet(secret, found=found, asked=asked):
+            asked.append(secret)
+            return None if asked.count(secret) == 1 and secret != KEY else found(secret)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, look, not_yet)
+            again = make(path, body)
+        assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])

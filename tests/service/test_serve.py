@@ -4,12 +4,14 @@ import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib import resources
 from pathlib import Path
 
 import pytest
+from tests.browser.conftest import free_port
 from tests.service.helpers import PROBLEM
 from typer.testing import CliRunner
 
@@ -115,3 +117,23 @@ def test_everything_the_pages_need_travels_with_the_package():
         assert (folder / name).is_file()
     assert (folder / "migrations" / "env.py").is_file()
     assert json.dumps(sorted(f.name for f in (folder / "migrations" / "versions").iterdir()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_told_to_end_it_leaves_nothing_of_the_demonstration_behind(tmp_path, workers):
+    command = [sys.executable, "-m", "pear", "serve", "--demo", "--port", str(free_port())]
+    served = subprocess.Popen(
+        [*command, "--workers", workers, "--searchers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    while "started" not in served.stderr.readline():
+        assert served.poll() is None
+    assert list(tmp_path.glob("pear-demo-*"))
+    served.send_signal(signal.SIGTERM)
+    served.communicate(timeout=60)
+    assert served.returncode == 0
+    assert not list(tmp_path.glob("pear-*"))

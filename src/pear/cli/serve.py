@@ -8,11 +8,12 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -70,7 +71,7 @@ def command(
         stated["problem"] = str(place)
         stated.setdefault("model", _from_environment("model") or _own_model(Path(place)))
         stated.setdefault("prior", _from_environment("prior") or _own_prior(Path(place)))
-    with _demo_database(stated):
+    with _ended_in_order(), _demo_database(stated):
         settings = Settings.read(**stated)
         if not settings.trusted_hosts:
             settings = settings.model_copy(update={"trusted_hosts": _own_names(settings, host)})
@@ -128,9 +129,10 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
     if workers < 1:
         raise InvalidSetting(f"'workers' must be at least 1 (got {workers!r})")
     os.environ |= settings.to_environment()
-    with tempfile.TemporaryDirectory(prefix="pear-counts-") as counts:
+    with ExitStack() as until_the_end:
         if workers > 1:
-            os.environ[SHARED_COUNTS] = counts
+            counts = tempfile.TemporaryDirectory(prefix="pear-counts-")
+            os.environ[SHARED_COUNTS] = until_the_end.enter_context(counts)
         require("uvicorn").run(
             "pear.service.app:from_environment",
             factory=True,
@@ -198,6 +200,23 @@ def _own_prior(problem: Path) -> str:
     stated = load_problem(problem)
     read_prior(stated, problem, None)
     return prior_location(stated, problem) or ""
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Told to end, take away what was there for this run only, and end without an error.
+
+    The server ends its work when it is told to, and then has the signal do what it did before.
+    """
+
+    def leave(*_: object) -> None:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

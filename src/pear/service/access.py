@@ -58,6 +58,15 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def number_of(token: str) -> str:
+    """The number of the conversation behind a token: the lender may know it, and it opens nothing.
+
+    >>> len(number_of("a")), number_of("a") == hashed("a")[:32]
+    (32, False)
+    """
+    return hashed(f"number:{token}")[:32]
+
+
 class FormTokens:
     """Tokens in forms that a foreign page cannot know.
 
@@ -215,24 +224,26 @@ class Keys:
             raise InvalidSetting(
                 f"'roles' of a key must be some of {', '.join(ROLES)} (got {', '.join(roles)!r})"
             )
-        known = self._stored(key) if key else None
-        if key and known is not None:
-            if (known.name, known.roles, known.owner) != (name, tuple(roles), owner):
-                raise ReplayMismatch(REPLAY_MISMATCH)
-            return key, known
         key, now = key or new_key(), time.time()
         ends = None if days is None else now + 86400 * days
         entry = Key(uuid.uuid4().hex, name, now, None, tuple(roles), owner, ends)
         row = {**vars(entry), "roles": ",".join(roles), "key_hash": hashed(key)}
-        with self.database.writing() as connection:
-            connection.execute(insert(keys).values(**row))
-        return key, entry
+        known = self._stored(key)
+        if known is None:
+            try:
+                with self.database.writing() as connection:
+                    connection.execute(insert(keys).values(**row))
+                return key, entry
+            except IntegrityError:  # the same request, sent twice at once
+                known = self._stored(key)
+        if known is None or (known.name, known.roles, known.owner) != (name, tuple(roles), owner):
+            raise ReplayMismatch(REPLAY_MISMATCH)
+        return key, known
 
     def ensure(self, name: str, key: str) -> None:
         """Add a given key that may do everything, unless it is there."""
         if self.find(key) is None:
-            with suppress(IntegrityError):  # another process may do so at once
-                self.add(name, key, roles=ROLES)
+            self.add(name, key, roles=ROLES)
 
     def find(self, key: str) -> Key | None:
         """The entry of a key that is valid now."""

@@ -76,8 +76,7 @@ def shown(request: HttpRequest, view: View) -> Response:
 
 async def _view(request: HttpRequest, token: str) -> View:
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     return await service.conversations.look(conversation, address_of(request))
 
 
@@ -90,13 +89,13 @@ async def _say(
 ) -> Response:
     """Say one thing; with a key once, however often the same is sent."""
     service = service_of(request)
-    await service.enter(request, token)
+    conversation = await service.enter(request, token)
     content = body.model_dump() if isinstance(body, BaseModel) else dict(body)
     name = request.scope["route"].name
     asked = Request(key, json.dumps([name, content], sort_keys=True)) if key else None
     service.metrics.happened(name)
     view = await service.conversations.say(
-        token, what, shown=content["shown"], request=asked, address=address_of(request)
+        conversation, what, shown=content["shown"], request=asked, address=address_of(request)
     )
     return shown(request, view)
 
@@ -217,8 +216,7 @@ def receipt_of(view: View) -> dict[str, Any] | None:
 async def everything(request: HttpRequest, token: Token) -> Response:
     """All that is stored about you: every event, every plan given, in order."""
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     return JSONResponse(await service.conversations.everything(conversation))
 
 
@@ -226,10 +224,9 @@ async def everything(request: HttpRequest, token: Token) -> Response:
 async def choose_pin(request: HttpRequest, token: Token, body: schemas.Pin) -> Response:
     """Choose the PIN that opens this conversation, once; where the service asks for one."""
     service = service_of(request)
-    service.pace(service.per_link, token[:64])
     if not service.settings.pin:
         raise ServiceError(404, "This service asks for no PIN.")
-    await service.choose_pin(token, body.pin)
+    await service.choose_pin(await service.behind(request, token), body.pin)
     return Response(status_code=204)
 
 
@@ -237,8 +234,7 @@ async def choose_pin(request: HttpRequest, token: Token, body: schemas.Pin) -> R
 async def forget(request: HttpRequest, token: Token) -> Response:
     """Delete this conversation and everything in it."""
     service = service_of(request)
-    await service.enter(request, token)
-    await service.conversations.delete(await service.conversations.open(token))
+    await service.conversations.delete(await service.enter(request, token))
     return Response(status_code=204)
 
 

@@ -118,7 +118,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 def from_environment() -> FastAPI:
     """The application with the settings of the environment, where ``pear serve`` put them."""
     settings = Settings.read()
-    operation.limit(settings.header_seconds, settings.most_connections)
+    operation.limit(settings.header_seconds, settings.body_seconds, settings.most_connections)
     return create_app(settings)
 
 
@@ -139,8 +139,11 @@ def _add_probes(app: FastAPI, service: Service) -> None:
             raise ServiceError(503, "The service is starting.", {"Retry-After": "2"})
         try:
             await service.database.run(service.database.ping)
+            latest = await service.database.run(service.store.latest_served)
         except Exception:
             raise retry_later(503, "The database does not answer.", 5) from None
+        if latest not in (None, service.conversations.serves):
+            raise retry_later(503, "A newer version of the model is served elsewhere.", 30)
         try:
             await asyncio.wait_for(service.searchers.run("", "facts"), PROBE_SECONDS)
         except Busy:

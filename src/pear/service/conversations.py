@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+
 from pear.elicitation import Standing
 from pear.elicitation.says import (
     Accepted,
@@ -107,6 +110,8 @@ class Conversations:
         self.store, self.searchers = store, searchers
         self.problem, self.settings = problem, settings
         self._database = store.database.run
+        self._scrubber: asyncio.Task[None] | None = None
+        self._scrubbed = -math.inf
         self._at_work: dict[str, asyncio.Task[View | None]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -130,32 +135,42 @@ class Conversations:
         """
         clean = self.record(record)
         request = hashed(json.dumps([clean, reference, days], sort_keys=True))
-        if token is not None:
-            made = await self._database(self.store.by_token, token)
-            if made is not None:
-                if made.request_hash != request:
-                    raise ReplayMismatch(REPLAY_MISMATCH)
-                return token, made
+        made = await self._made(token, request) if token else None
+        if token and made:
+            return token, made
         score = await self.searchers.run("", "score", clean)
         favourable = score > self.problem.goal.required()
         problem, model = self.serves
         token = token or new_token()
-        made = await self._database(
-            self.store.create,
-            token,
-            stage="favourable" if favourable else "new",
-            expires_at=time.time() + 86400 * (days or self.settings.expiry_days),
-            problem_fingerprint=problem,
-            model_fingerprint=model,
-            seed=secrets.randbelow(2**31),
-            record=clean,
-            groups=groups_of(self.problem, clean),
-            outcome=Outcome(score),
-            reference=reference,
-            key_id=key_id,
-            request_hash=request,
-        )
+        try:
+            made = await self._database(
+                self.store.create,
+                token,
+                stage="favourable" if favourable else "new",
+                expires_at=time.time() + 86400 * (days or self.settings.expiry_days),
+                problem_fingerprint=problem,
+                model_fingerprint=model,
+                seed=secrets.randbelow(2**31),
+                record=clean,
+                groups=groups_of(self.problem, clean),
+                outcome=Outcome(score),
+                reference=reference,
+                key_id=key_id,
+                request_hash=request,
+            )
+        except Conflict:
+            # The same request, sent twice at once.
+            made = await self._made(token, request)
+            if made is None:
+                raise
         return token, made
+
+    async def _made(self, token: str, request: str) -> Conversation | None:
+        """The conversation that an earlier request made, if it was the same request."""
+        made = await self._database(self.store.by_token, token)
+        if made is not None and made.request_hash != request:
+            raise ReplayMismatch(REPLAY_MISMATCH)
+        return made
 
     def record(self, record: Record) -> dict[str, Value | None]:
         """A record as it is stored; one that does not fit the problem is refused by field."""
@@ -211,7 +226,7 @@ class Conversations:
 
     async def say(
         self,
-        token: str,
+        conversation: Conversation,
         what: Says,
         *,
         shown: str,
@@ -226,10 +241,11 @@ class Conversations:
         is raised: what cannot be worked out now is so when it is looked at next. Who does not
         ``follow`` sees only that it is stored.
         """
-        conversation = await self.open(token)
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())
+        waited = turn.locked()
         async with turn:
-            conversation = await self._again(conversation)
+            if waited:
+                conversation = await self._again(conversation)
             if await self._was_said(conversation, request):
                 return await self.look(conversation, address)
             conversation = await self._carried(conversation)
@@ -337,7 +353,34 @@ class Conversations:
     async def delete(self, conversation: Conversation) -> None:
         """Forget a conversation and everything in it, at once."""
         await self._database(self.store.delete, conversation.id)
-        await self._database(self.store.database.scrub)
+        self.scrub()
+
+    def scrub(self) -> None:
+        """Have what was deleted taken off the disk, from now on until that is done."""
+        if self._scrubber is None or self._scrubber.done():
+            self._scrubber = asyncio.create_task(self._scrub())
+
+    async def _scrub(self) -> None:
+        database = self.store.database
+        # A database that does not answer is asked again by the next sweep.
+        with suppress(PearError, SQLAlchemyError):
+            while await self._database(self.store.to_scrub) is not None:
+                between = 0.0 if database.is_sqlite else self.settings.scrub_seconds
+                await asyncio.sleep(max(0.0, self._scrubbed + between - time.monotonic()))
+                deleted = await self._database(self.store.to_scrub)
+                done = await run_in_threadpool(database.scrub)
+                self._scrubbed = time.monotonic()
+                if done and deleted is not None:
+                    await self._database(self.store.scrubbed, deleted)
+                else:
+                    await asyncio.sleep(1)
+
+    async def stop(self) -> None:
+        """End what is done in the background; what is left is done at the next start."""
+        if self._scrubber is not None:
+            self._scrubber.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._scrubber
 
     async def answers(self, conversation: Conversation) -> list[StoredEvent]:
         """The answers that still count, oldest first, with what was shown."""

@@ -36,9 +36,7 @@ from sqlalchemy import (
     String,
     Table,
     create_engine,
-    delete,
     event,
-    insert,
     inspect,
     text,
 )
@@ -265,24 +263,30 @@ class Database:
     def ping(self) -> None:
         """Raise unless the database can be read and written."""
         with self.writing() as connection:
-            connection.execute(delete(secrets).where(secrets.c.name == "alive"))
-            connection.execute(insert(secrets).values(name="alive", value=f"{time.time():.0f}"))
+            mark(connection, "alive", time.time())
 
     def scrub(self) -> bool:
-        """Take what was deleted off the disk; whether that was possible just now.
+        """Take what was deleted off the disk; whether that was possible just now. May take long.
 
         SQLite overwrites what is deleted, here its log is emptied as well. PostgreSQL writes the
         tables anew; its own log and any backup keep what they hold for as long as they are kept.
         """
         if self.is_sqlite:
-            with self.engine.connect() as connection:
-                raw = _driver(connection)
-                return not raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            try:
+                with self.engine.connect() as connection:
+                    raw = _driver(connection)
+                    return not raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except (SQLAlchemyError, sqlite3.Error):
+                return False
         try:
             with self.engine.connect() as connection:
                 free = connection.execution_options(isolation_level="AUTOCOMMIT")
-                for name in ("conversations", "events", "plans", "replies"):
-                    free.execute(text(f"VACUUM FULL {name}"))
+                free.execute(text("SET statement_timeout = 0"))
+                try:
+                    for name in ("conversations", "events", "plans", "replies"):
+                        free.execute(text(f"VACUUM FULL {name}"))
+                finally:
+                    free.execute(text("RESET statement_timeout"))
         except SQLAlchemyError:
             return False
         return True
@@ -328,6 +332,17 @@ class Database:
         """Close every connection."""
         self._threads.shutdown(wait=False)
         self.engine.dispose()
+
+
+def mark(connection: Connection, name: str, when: float) -> None:
+    """Note when something was done last, whoever else does so at once."""
+    connection.execute(
+        text(
+            "INSERT INTO secrets (name, value) VALUES (:name, :value) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        ),
+        {"name": name, "value": repr(when)},
+    )
 
 
 def existing_database(address: str) -> Database:

@@ -23,6 +23,9 @@ from pear.problem import Problem, Step
 from pear.problem.features import Record, Value
 from pear.service.settings import Settings
 
+LATER = 10
+"""Later questions ask this many times fewer rows than the first: what it found is remembered."""
+
 Changes = tuple[tuple[str, Value], ...]
 """What a plan changes: (feature, value after), in its order."""
 
@@ -89,7 +92,11 @@ class Engine:
         self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
         self.asking = ExactPlanner(problem, black_box, max_rows=settings.question_rows)
         self.prior = prior or default_prior(problem)
-        self.settings = SessionSettings(k=settings.choices, max_questions=settings.max_questions)
+        self.settings = SessionSettings(
+            k=settings.choices,
+            max_questions=settings.max_questions,
+            pool_rows=max(1, settings.question_rows // LATER),
+        )
         self._most = settings.cached_sessions
         self._sessions: OrderedDict[str, _Known] = OrderedDict()
 

@@ -21,7 +21,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 from pear.elicitation.says import check_record
 from pear.elicitation.words import capital
 from pear.service import schemas
-from pear.service.access import KEY_PREFIX, Key
+from pear.service.access import KEY_PREFIX, Key, new_token, number_of
 from pear.service.api import IdempotencyKey
 from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
 from pear.service.schemas import ServiceError, responses
@@ -143,17 +143,18 @@ async def create(
 ) -> schemas.Created:
     """Make a link for a refused applicant. In the demonstration no key is needed."""
     service = service_of(request)
-    key_id = None
+    lender = None
     if service.settings.demo and "authorization" not in request.headers:
         service.pace(service.per_stranger, address_of(request))
     else:
-        key_id = (await service.lender(request, "create", "make link", body.reference or "")).id
+        lender = await service.lender(request, "create")
+    key_id = lender.id if lender else None
+    token = service.forms.derived("link", key_id or "", key) if key else new_token()
+    if lender:
+        # By its number: what the lender calls the person must not outlive the conversation.
+        await service.note(request, lender, "make link", number_of(token))
     token, conversation = await service.conversations.create(
-        body.record,
-        reference=body.reference,
-        days=body.days,
-        key_id=key_id,
-        token=service.forms.derived("link", key_id or "", key) if key else None,
+        body.record, reference=body.reference, days=body.days, key_id=key_id, token=token
     )
     return schemas.Created(
         id=conversation.id,
@@ -408,10 +409,11 @@ async def sign_in(request: Request) -> Response:
     service = service_of(request)
     form, _ = await form_of(service, request, cookie_subject(request))
     key = await service.database.run(service.keys.find, form.get("key", "").strip())
+    if key is None:
+        # Only who has no key is slowed down: nobody can lock the others out, or fill the log.
+        service.pace(service.per_stranger, address_of(request))
     await service.note(request, key, "sign in" if key else "sign in refused")
     if key is None:
-        # Only who has no key is slowed down: nobody can lock the others out.
-        service.pace(service.per_stranger, address_of(request))
         return _sign_in_page(service, request, wrong=True)
     response = RedirectResponse("/lender", 303)
     set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))
@@ -464,18 +466,21 @@ def _new(
 @pages.post("/new")
 async def make(request: Request) -> Response:
     """Make a link; it is shown on this one page."""
-    service, key, subject = await required(request, "create", "make link")
+    service, key, subject = await required(request, "create")
     form, _ = await form_of(service, request, subject)
     record = from_form(service.problem, form)
     _clean, wrong = check_record(service.problem, record)
     if wrong:
         return _new(service, key, subject, form, wrong)
     days = form.get("days", "")
-    token, _conversation = await service.conversations.create(
+    token = new_token()
+    await service.note(request, key, "make link", number_of(token))
+    await service.conversations.create(
         record,
         reference="".join(c for c in form.get("reference", "")[:200] if c.isprintable()) or None,
         days=min(366, max(1, int(days))) if days.isdecimal() and len(days) < 5 else None,
         key_id=key.id,
+        token=token,
     )
     return _new(service, key, subject, {}, [], link_to(service, request, token))
 

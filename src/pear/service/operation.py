@@ -132,6 +132,7 @@ class Limits:
     """Limits of the connections of one web process, from its settings."""
 
     header_seconds = 10.0
+    body_seconds = 20.0
     most_connections = 1000
 
     def __init__(self) -> None:
@@ -148,17 +149,22 @@ class Limits:
 LIMITS = Limits()
 
 
-def limit(header_seconds: float, most_connections: int) -> None:
+def limit(header_seconds: float, body_seconds: float, most_connections: int) -> None:
     """Set the limits of this process, and use as many open files as the system allows it."""
-    LIMITS.header_seconds, LIMITS.most_connections = header_seconds, most_connections
+    LIMITS.header_seconds, LIMITS.body_seconds = header_seconds, body_seconds
+    LIMITS.most_connections = most_connections
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Guarded(H11Protocol):
-    """A connection that must send each request within a time, and gives way when there are many."""
+    """A connection that must send each request within a time, and gives way when there are many.
+
+    One that takes nothing of its answer for as long as a body may take is ended, too.
+    """
 
     _timer: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -170,7 +176,21 @@ class Guarded(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         LIMITS.open.discard(id(self))
         self._heard()
+        self._taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking = self.loop.call_later(LIMITS.body_seconds, self._abort)
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()
+
+    def _taken(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
 
     def data_received(self, data: bytes) -> None:
         if not self._answering and self._timer is None:
@@ -196,6 +216,10 @@ class Guarded(H11Protocol):
 
     def _end(self) -> None:
         self._heard()
-        if not self._answering and self.transport is not None:
+        if not self._answering:
+            self._abort()
+
+    def _abort(self) -> None:
+        if self.transport is not None:
             LIMITS.open.discard(id(self))
             self.transport.abort()

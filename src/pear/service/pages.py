@@ -22,7 +22,7 @@ from pear.service.conversations import Says, Stale, View
 from pear.service.engine import example_people
 from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, pin_cookie, service_of
-from pear.service.store import Request
+from pear.service.store import Conversation, Request
 from pear.service.words import (
     day,
     entries,
@@ -91,7 +91,7 @@ def set_cookie(service: Service, response: Response, name: str, value: str) -> N
         value,
         httponly=True,
         samesite="strict",
-        secure=service.settings.secure_cookies,
+        secure=service.settings.cookies_are_secure,
         path="/",
     )
 
@@ -187,8 +187,7 @@ async def begin(request: HttpRequest) -> Response:
 
 async def _look(request: HttpRequest, token: str) -> tuple[Service, View]:
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     request.state.facts = {"conversation": conversation.id}
     return service, await service.conversations.look(conversation, address_of(request))
 
@@ -212,8 +211,7 @@ def _common(service: Service, request: HttpRequest, token: str, shown: str) -> d
 async def start(request: HttpRequest, token: str) -> Response:
     """The decision in plain words, and what will happen."""
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     position = await service.conversations.position(conversation)
     [record] = service.problem.space.decode(position.start)
     return page(
@@ -377,8 +375,7 @@ async def receipt_json(request: HttpRequest, token: str) -> Response:
 async def everything(request: HttpRequest, token: str) -> Response:
     """All that is stored about a person, as a file."""
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     headers = {"Content-Disposition": 'attachment; filename="pear-everything.json"'}
     return JSONResponse(await service.conversations.everything(conversation), headers=headers)
 
@@ -387,8 +384,7 @@ async def everything(request: HttpRequest, token: str) -> Response:
 async def ask_a_person(request: HttpRequest, token: str) -> Response:
     """How to ask for a human."""
     service = service_of(request)
-    await service.enter(request, token)
-    conversation = await service.conversations.open(token)
+    conversation = await service.enter(request, token)
     return page(
         "help.html",
         service.texts,
@@ -403,22 +399,23 @@ async def delete_page(request: HttpRequest, token: str) -> Response:
     """Ask before everything is deleted."""
     service = service_of(request)
     await service.enter(request, token)
-    await service.conversations.open(token)
     return page("delete.html", service.texts, **_common(service, request, token, ""), done=False)
 
 
 # What a person does
 
 
-async def _form(request: HttpRequest, token: str) -> tuple[dict[str, str], str]:
+async def _form(request: HttpRequest, token: str) -> tuple[Conversation, dict[str, str], str]:
+    """The conversation of a form, its fields, and what its page showed."""
     service = service_of(request)
-    await service.enter(request, token)
-    return await form_of(service, request, token)
+    conversation = await service.enter(request, token)
+    return conversation, *await form_of(service, request, token)
 
 
 async def _say(
     request: HttpRequest,
     token: str,
+    conversation: Conversation,
     what: Says,
     form: Mapping[str, str],
     shown: str,
@@ -432,7 +429,12 @@ async def _say(
     service.metrics.happened(kind)
     try:
         view = await service.conversations.say(
-            token, what, shown=shown, request=asked, address=address_of(request), follow=False
+            conversation,
+            what,
+            shown=shown,
+            request=asked,
+            address=address_of(request),
+            follow=False,
         )
     except Stale as stale:
         return _page_of(service, request, token, stale.view, status=409, said="conflict")
@@ -461,14 +463,14 @@ def pin_page(
 async def give_pin(request: HttpRequest, token: str) -> Response:
     """Choose a PIN, or give the one chosen."""
     service = service_of(request)
-    service.pace(service.per_link, token[:64])
     if not service.settings.pin:
         raise ServiceError(404, "This service asks for no PIN.")
+    conversation = await service.behind(request, token)
     form, _ = await form_of(service, request, token)
-    conversation, pin = await service.conversations.open(token), form.get("pin", "")
+    pin = form.get("pin", "")
     if conversation.pin_hash is None:
         try:
-            conversation = await service.choose_pin(token, pin)
+            conversation = await service.choose_pin(conversation, pin)
         except ServiceError:
             return pin_page(request, token, chosen=False, wrong=True, status=422)
     elif not await service.check_pin(conversation, pin):
@@ -481,25 +483,25 @@ async def give_pin(request: HttpRequest, token: str) -> Response:
 @router.post("/c/{token}/answer")
 async def answer(request: HttpRequest, token: str) -> Response:
     """Answer the question shown."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     choice: int | str = form.get("choice", "")
     if choice not in ("same", "none"):
         choice = _number(form, "choice")
-    return await _say(request, token, conversations.answer(choice), form, shown)
+    return await _say(request, token, conversation, conversations.answer(choice), form, shown)
 
 
 @router.post("/c/{token}/undo")
 async def undo(request: HttpRequest, token: str) -> Response:
     """Take back the last answer, or all from an earlier one on."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     kept = _number(form, "kept") if "kept" in form else None
-    return await _say(request, token, conversations.undo(kept), form, shown, "undone")
+    return await _say(request, token, conversation, conversations.undo(kept), form, shown, "undone")
 
 
 @router.post("/c/{token}/limit")
 async def limit(request: HttpRequest, token: str) -> Response:
     """ "I can't do this step"."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     try:
         stated = json.loads(form.get("limit", ""))
     except (ValueError, RecursionError):
@@ -507,54 +509,55 @@ async def limit(request: HttpRequest, token: str) -> Response:
     if not isinstance(stated, dict):
         raise ServiceError(422, "The form does not say which limit to set.")
     what = conversations.limit(stated, service_of(request).problem)
-    return await _say(request, token, what, form, shown, "limit")
+    return await _say(request, token, conversation, what, form, shown, "limit")
 
 
 @router.post("/c/{token}/lift")
 async def lift(request: HttpRequest, token: str) -> Response:
     """Take limits back."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     what = conversations.lift(form.get("id", "").split(","))
-    return await _say(request, token, what, form, shown, "lifted")
+    return await _say(request, token, conversation, what, form, shown, "lifted")
 
 
 @router.post("/c/{token}/accept")
 async def accept(request: HttpRequest, token: str) -> Response:
     """Use the best plan so far."""
-    form, shown = await _form(request, token)
-    return await _say(request, token, conversations.accept, form, shown)
+    conversation, form, shown = await _form(request, token)
+    return await _say(request, token, conversation, conversations.accept, form, shown)
 
 
 @router.post("/c/{token}/resume")
 async def resume(request: HttpRequest, token: str) -> Response:
     """Go on with questions."""
-    form, shown = await _form(request, token)
-    return await _say(request, token, conversations.resume, form, shown)
+    conversation, form, shown = await _form(request, token)
+    return await _say(request, token, conversation, conversations.resume, form, shown)
 
 
 @router.post("/c/{token}/done")
 async def done(request: HttpRequest, token: str) -> Response:
     """ "I have done this step"."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     what = conversations.done(_number(form, "steps"))
-    return await _say(request, token, what, form, shown, "checked")
+    return await _say(request, token, conversation, what, form, shown, "checked")
 
 
 @router.post("/c/{token}/data")
 async def change_data(request: HttpRequest, token: str) -> Response:
     """ "My data changed": the plan is made again from there."""
-    form, shown = await _form(request, token)
+    conversation, form, shown = await _form(request, token)
     service = service_of(request)
     record, wrong = check_record(service.problem, from_form(service.problem, form))
     if wrong:
         return _data_page(request, token, shown, form, wrong)
-    return await _say(request, token, conversations.correct(record), form, shown, "updated")
+    what = conversations.correct(record)
+    return await _say(request, token, conversation, what, form, shown, "updated")
 
 
 @router.post("/c/{token}/delete")
 async def delete(request: HttpRequest, token: str) -> Response:
     """Delete everything in the conversation."""
-    await _form(request, token)
+    conversation, _, _ = await _form(request, token)
     service = service_of(request)
-    await service.conversations.delete(await service.conversations.open(token))
+    await service.conversations.delete(conversation)
     return page("delete.html", service.texts, demo=service.settings.demo, done=True)

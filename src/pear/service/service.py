@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from starlette.concurrency import run_in_threadpool
@@ -63,12 +63,14 @@ class Service:
         if self.settings.demo_key:
             await self.database.run(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
-        await self.store.database.run(self.store.serve, *self.conversations.serves)
+        await self.database.run(self.store.serve, *self.conversations.serves)
+        self.conversations.scrub()
         self.ready = True
 
     async def stop(self) -> None:
         """End the searchers and the database's connections."""
         self.ready = False
+        await self.conversations.stop()
         await run_in_threadpool(self.searchers.stop)
         await run_in_threadpool(self.database.close)
 
@@ -80,7 +82,7 @@ class Service:
                 429, f"Too many requests; try again in {seconds:.0f} seconds.", seconds
             )
 
-    async def lender(self, request: Request, role: str, action: str, target: str = "") -> Key:
+    async def lender(self, request: Request, role: str, action: str = "", target: str = "") -> Key:
         """The lender's key of an API request, in ``Authorization: Bearer`` or ``X-API-Key``.
 
         What it is used for is written to the log of the lender's side.
@@ -93,7 +95,8 @@ class Service:
             if found is not None:
                 self.pace(self.per_key, found.id)
                 allowed(found, role)
-                await self.note(request, found, action, target)
+                if action:
+                    await self.note(request, found, action, target)
                 return found
         self.pace(self.per_stranger, address_of(request))
         raise ServiceError(
@@ -107,23 +110,33 @@ class Service:
         address = address_of(request)
         await self.database.run(self.keys.note, key, address, action, printable(target))
 
-    async def enter(self, request: Request, token: str) -> None:
-        """Pace the requests of one link, and let in only who knows its PIN, where there are PINs.
+    async def enter(self, request: Request, token: str) -> Conversation:
+        """The conversation of a link, for who knows its PIN, where there are PINs.
 
         The lender makes the link, and so could act for the person; the PIN is the person's own.
         """
-        self.pace(self.per_link, token[:64])
+        conversation = await self.behind(request, token)
         if not self.settings.pin:
-            return
-        conversation = await self.conversations.open(token)
+            return conversation
         if conversation.pin_hash is None:
             raise PinNeeded(chosen=False)
         proof = request.cookies.get(pin_cookie(conversation), "")
         if hmac.compare_digest(proof.encode(), self.pin_proof(conversation).encode()):
-            return
+            return conversation
         pin = request.headers.get("x-pin", "")
         if not pin or not await self.check_pin(conversation, pin):
             raise PinNeeded(chosen=True)
+        return conversation
+
+    async def behind(self, request: Request, token: str) -> Conversation:
+        """The conversation of a link, at the pace of one link; who invents links is a stranger."""
+        self.pace(self.per_link, token[:64])
+        try:
+            return await self.conversations.open(token)
+        except ServiceError as error:
+            if error.status == 404:
+                self.pace(self.per_stranger, address_of(request))
+            raise
 
     def pin_proof(self, conversation: Conversation) -> str:
         """What a browser holds that has given the PIN of a conversation."""
@@ -142,15 +155,14 @@ class Service:
             await self.database.run(self.store.pin_tried, conversation.id, again, until)
         return right
 
-    async def choose_pin(self, token: str, pin: str) -> Conversation:
+    async def choose_pin(self, conversation: Conversation, pin: str) -> Conversation:
         """Keep the PIN a person chose when they first opened their link."""
         if not (pin.isascii() and pin.isdigit() and 4 <= len(pin) <= 12):
             raise ServiceError(422, "A PIN has 4 to 12 digits.", errors=[("pin", "4 to 12 digits")])
-        conversation = await self.conversations.open(token)
         stored = await run_in_threadpool(pin_hash, pin)
         if not await self.database.run(self.store.set_pin, conversation.id, stored):
             raise ServiceError(409, "A PIN was chosen already.")
-        return await self.conversations.open(token)
+        return replace(conversation, pin_hash=stored)
 
 
 class PinNeeded(ServiceError):
@@ -257,7 +269,7 @@ async def forget_old(service: Service) -> int:
     gone = await service.database.run(service.store.delete_old, before, now)
     if gone:
         note("forgotten", conversations=gone)
-        await service.database.run(service.database.scrub)
+    service.conversations.scrub()
     return gone
 
 

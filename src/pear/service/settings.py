@@ -78,12 +78,18 @@ class Settings(BaseSettings):
         200_000, ge=1000, description="Rows asked of the model for a plan and its proof."
     )
     question_rows: int = Field(
-        22_000, ge=1000, description="Rows asked of the model for a question."
+        22_000,
+        ge=1000,
+        description="Rows asked of the model for a first question; later ones ask a tenth.",
     )
 
     expiry_days: AtLeastOne = Field(30, description="Days until a link ends.")
     retention_days: AtLeastOne = Field(90, description="Days until an ended link is deleted.")
     sweep_seconds: Seconds = Field(3600.0, description="How often old conversations are deleted.")
+    scrub_seconds: Seconds = Field(
+        60.0,
+        description="How often PostgreSQL's tables are written anew where some was deleted.",
+    )
 
     max_body: int = Field(65_536, ge=1024, description="Bytes of the largest request.")
     link_per_minute: AtLeastOne = Field(120, description="Requests of one link in a minute.")
@@ -92,7 +98,9 @@ class Settings(BaseSettings):
         60, description="Requests of one address without link or key in a minute."
     )
     header_seconds: Seconds = Field(10.0, description="The longest a request's head may take.")
-    body_seconds: Seconds = Field(20.0, description="The longest a request's body may take.")
+    body_seconds: Seconds = Field(
+        20.0, description="The longest a request's body, or a pause in taking its answer, may take."
+    )
     most_connections: AtLeastOne = Field(
         1000, description="Connections at once of one web process."
     )
@@ -112,7 +120,9 @@ class Settings(BaseSettings):
     confirm_corrections: bool = Field(
         True, description="Corrections to protected or immutable data wait for the lender."
     )
-    secure_cookies: bool = Field(False, description="Send cookies over HTTPS only.")
+    secure_cookies: bool = Field(
+        False, description="Send cookies over HTTPS only; so it is where --base-url is https."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is written to the log."
     )
@@ -138,6 +148,11 @@ class Settings(BaseSettings):
                 raise InvalidSetting(
                     f"'{name}' must start with https://, http://, mailto: or tel: (got {address!r})"
                 )
+
+    @property
+    def cookies_are_secure(self) -> bool:
+        """Whether cookies are sent over HTTPS only."""
+        return self.secure_cookies or self.base_url.startswith("https://")
 
     @classmethod
     def settings_customise_sources(

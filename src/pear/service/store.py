@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -37,8 +36,17 @@ from pear.elicitation.shown import Standing
 from pear.errors import InvalidSetting, PearError
 from pear.problem import NO_LIMITS, Plan, Problem
 from pear.problem.features import Record
-from pear.service.access import REPLAY_MISMATCH, ReplayMismatch, hashed
-from pear.service.database import Database, conversations, events, plans, replies, secrets, served
+from pear.service.access import REPLAY_MISMATCH, ReplayMismatch, hashed, number_of
+from pear.service.database import (
+    Database,
+    conversations,
+    events,
+    mark,
+    plans,
+    replies,
+    secrets,
+    served,
+)
 from pear.service.engine import News, Notice
 from pear.writing import replacing
 
@@ -187,11 +195,14 @@ class Store:
         """A new conversation reached by a token, of which only the hash is kept."""
         now = time.time()
         conversation = Conversation(
-            id=uuid.uuid4().hex, created_at=now, updated_at=now, version=0, **columns
+            id=number_of(token), created_at=now, updated_at=now, version=0, **columns
         )
         row = conversation.to_dict()
-        with self.database.writing() as connection:
-            connection.execute(insert(conversations).values(token_hash=hashed(token), **row))
+        try:
+            with self.database.writing() as connection:
+                connection.execute(insert(conversations).values(token_hash=hashed(token), **row))
+        except IntegrityError as error:
+            raise Conflict(CONFLICT) from error
         return conversation
 
     def by_token(self, token: str) -> Conversation | None:
@@ -326,16 +337,32 @@ class Store:
             gone = connection.execute(
                 delete(conversations).where(conversations.c.id == conversation_id)
             )
+            mark(connection, "deleted", time.time())
         return gone.rowcount == 1
 
-    def swept(self, now: float) -> float:
-        """When the database was last swept; ``now``, noted, where it never was."""
-        mark = secrets.c.name == "swept"
+    def to_scrub(self) -> str | None:
+        """The mark of what was deleted and may still be on the disk; None where nothing is."""
+        with self.database.reading() as connection:
+            query = select(secrets.c.value).where(secrets.c.name == "deleted")
+            value: str | None = connection.execute(query).scalar()
+        return value
+
+    def scrubbed(self, deleted: str) -> None:
+        """Note that what was deleted up to a mark is off the disk."""
+        mine = (secrets.c.name == "deleted") & (secrets.c.value == deleted)
         with self.database.writing() as connection:
-            last = connection.execute(select(secrets.c.value).where(mark)).scalar()
+            connection.execute(delete(secrets).where(mine))
+
+    def swept(self, now: float) -> float:
+        """When the database was last swept; where it never was, when it was last written."""
+        query = select(secrets.c.value).where(secrets.c.name == "swept")
+        with self.database.writing() as connection:
+            last = connection.execute(query).scalar()
             if last is None:
-                connection.execute(insert(secrets).values(name="swept", value=repr(now)))
-        return now if last is None else float(last)
+                written = connection.execute(select(func.max(conversations.c.updated_at))).scalar()
+                last = now if written is None else min(now, written)
+                mark(connection, "swept", last)
+        return float(last)
 
     def delete_old(self, before: float, now: float) -> int:
         """Forget every conversation whose link ended before a time, and note when that was."""
@@ -343,8 +370,9 @@ class Store:
             gone = connection.execute(
                 delete(conversations).where(conversations.c.expires_at < before)
             )
-            mark = secrets.c.name == "swept"
-            connection.execute(update(secrets).where(mark).values(value=repr(now)))
+            mark(connection, "swept", now)
+            if gone.rowcount:
+                mark(connection, "deleted", now)
         return gone.rowcount
 
     def summaries(
@@ -377,10 +405,12 @@ class Store:
             last = rows[-1]
 
     def serve(self, problem: str, model: str) -> None:
-        """Note that services with this problem and model were started now."""
-        now = time.time()
+        """Note that services with this problem and model were started last."""
         same = (served.c.problem_fingerprint == problem) & (served.c.model_fingerprint == model)
         with self.database.writing() as connection:
+            # Machines' clocks differ: what is started later counts as later all the same.
+            latest = connection.execute(select(func.max(served.c.since))).scalar() or 0.0
+            now = max(time.time(), latest + 0.001)
             connection.execute(delete(served).where(same))
             connection.execute(
                 insert(served).values(
