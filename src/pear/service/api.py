@@ -234,7 +234,7 @@ async def choose_pin(request: HttpRequest, token: Token, body: schemas.Pin) -> R
 async def forget(request: HttpRequest, token: Token) -> Response:
     """Delete this conversation and everything in it."""
     service = service_of(request)
-    await service.conversations.delete(await service.enter(request, token))
+    await service.forget(await service.enter(request, token))
     return Response(status_code=204)
 
 

@@ -20,9 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from sqlalchemy.exc import SQLAlchemyError
-from starlette.concurrency import run_in_threadpool
-
 from pear.elicitation import Standing
 from pear.elicitation.says import (
     Accepted,
@@ -110,8 +107,6 @@ class Conversations:
         self.store, self.searchers = store, searchers
         self.problem, self.settings = problem, settings
         self._database = store.database.run
-        self._scrubber: asyncio.Task[None] | None = None
-        self._scrubbed = -math.inf
         self._at_work: dict[str, asyncio.Task[View | None]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -349,38 +344,6 @@ class Conversations:
         if isinstance(said, Done) and result is not None:
             return News(rest=changes(result.plan.steps[len(said.steps) :]))
         return News()
-
-    async def delete(self, conversation: Conversation) -> None:
-        """Forget a conversation and everything in it, at once."""
-        await self._database(self.store.delete, conversation.id)
-        self.scrub()
-
-    def scrub(self) -> None:
-        """Have what was deleted taken off the disk, from now on until that is done."""
-        if self._scrubber is None or self._scrubber.done():
-            self._scrubber = asyncio.create_task(self._scrub())
-
-    async def _scrub(self) -> None:
-        database = self.store.database
-        # A database that does not answer is asked again by the next sweep.
-        with suppress(PearError, SQLAlchemyError):
-            while await self._database(self.store.to_scrub) is not None:
-                between = 0.0 if database.is_sqlite else self.settings.scrub_seconds
-                await asyncio.sleep(max(0.0, self._scrubbed + between - time.monotonic()))
-                deleted = await self._database(self.store.to_scrub)
-                done = await run_in_threadpool(database.scrub)
-                self._scrubbed = time.monotonic()
-                if done and deleted is not None:
-                    await self._database(self.store.scrubbed, deleted)
-                else:
-                    await asyncio.sleep(1)
-
-    async def stop(self) -> None:
-        """End what is done in the background; what is left is done at the next start."""
-        if self._scrubber is not None:
-            self._scrubber.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._scrubber
 
     async def answers(self, conversation: Conversation) -> list[StoredEvent]:
         """The answers that still count, oldest first, with what was shown."""

@@ -210,7 +210,7 @@ async def delete(
     found = await service.database.run(service.store.by_id, conversation_id)
     if found is None:
         raise ServiceError(404, "There is no such conversation.")
-    await service.conversations.delete(found)
+    await service.forget(found)
     return Response(status_code=204)
 
 
@@ -493,7 +493,7 @@ async def delete_on_page(request: Request) -> Response:
     found = await service.database.run(service.store.by_id, form.get("id", "")[:64])
     if found is not None:
         await service.note(request, key, "delete", found.id)
-        await service.conversations.delete(found)
+        await service.forget(found)
     return RedirectResponse("/lender", 303)
 
 

@@ -559,5 +559,5 @@ async def delete(request: HttpRequest, token: str) -> Response:
     """Delete everything in the conversation."""
     conversation, _, _ = await _form(request, token)
     service = service_of(request)
-    await service.conversations.delete(conversation)
+    await service.forget(conversation)
     return page("delete.html", service.texts, demo=service.settings.demo, done=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -55,6 +58,8 @@ class Service:
     per_stranger: RateLimit
     forms: FormTokens = field(default_factory=lambda: FormTokens(b""))
     ready: bool = False
+    _scrubber: asyncio.Task[None] | None = None
+    _scrubbed: float = -math.inf
 
     async def start(self) -> None:
         """Bring the tables up to date and start the searchers."""
@@ -64,15 +69,42 @@ class Service:
             await self.database.run(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
         await self.database.run(self.store.serve, *self.conversations.serves)
-        self.conversations.scrub()
+        self.scrub()
         self.ready = True
 
     async def stop(self) -> None:
         """End the searchers and the database's connections."""
         self.ready = False
-        await self.conversations.stop()
+        if self._scrubber is not None:  # what is left is done at the next start
+            self._scrubber.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._scrubber
         await run_in_threadpool(self.searchers.stop)
         await run_in_threadpool(self.database.close)
+
+    async def forget(self, conversation: Conversation) -> None:
+        """Delete a conversation and everything in it, at once."""
+        await self.database.run(self.store.delete, conversation.id)
+        self.scrub()
+
+    def scrub(self) -> None:
+        """Have what was deleted taken off the disk, from now on until that is done."""
+        if self._scrubber is None or self._scrubber.done():
+            self._scrubber = asyncio.create_task(self._scrub())
+
+    async def _scrub(self) -> None:
+        # A database that does not answer is asked again by the next sweep.
+        with suppress(PearError, SQLAlchemyError):
+            while await self.database.run(self.store.to_scrub) is not None:
+                between = 0.0 if self.database.is_sqlite else self.settings.scrub_seconds
+                await asyncio.sleep(max(0.0, self._scrubbed + between - time.monotonic()))
+                deleted = await self.database.run(self.store.to_scrub)
+                done = await run_in_threadpool(self.database.scrub)
+                self._scrubbed = time.monotonic()
+                if done and deleted is not None:
+                    await self.database.run(self.store.scrubbed, deleted)
+                else:
+                    await asyncio.sleep(1)
 
     def pace(self, limit: RateLimit, name: str) -> None:
         """Refuse a request that comes too soon after too many others."""
@@ -269,7 +301,7 @@ async def forget_old(service: Service) -> int:
     gone = await service.database.run(service.store.delete_old, before, now)
     if gone:
         note("forgotten", conversations=gone)
-    service.conversations.scrub()
+    service.scrub()
     return gone
 
 
