@@ -5,6 +5,7 @@ import os
 import pty
 import sys
 import termios
+import threading
 
 import pytest
 
@@ -44,9 +45,13 @@ def test_only_the_keys_asked_for_count_and_arrows_are_none_of_them(keyboard, typ
 
 
 def test_a_lone_escape_is_no_answer(keyboard):
+    others = []
     with keys.single_keys():
         os.write(keyboard, b"\x1b")
-        assert keys._pressed(sys.stdin.fileno()) == " "
+        later = threading.Timer(4 * keys.ESCAPE_SECONDS, os.write, (keyboard, b"b"))
+        later.start()
+        assert keys.read_key("ab", others.append) == "b"
+    assert others == []
 
 
 @pytest.mark.parametrize("early", [False, True])
