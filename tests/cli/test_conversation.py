@@ -53,6 +53,7 @@ def kept(folder):
     return json.loads((folder / "person.conversations.jsonl").read_text())["events"]
 
 
+@pytest.mark.slow
 def test_the_demo_simulates_a_person_where_there_is_no_terminal():
     result = subprocess.run(
         [sys.executable, "-m", "pear", "demo", "--person", "Ben"],
@@ -170,6 +171,7 @@ def test_a_kept_conversation_that_is_damaged_is_named_with_the_way_out(lender_fo
     assert "--conversation" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_few_letters_gets_plain_ones(lender_folder):
     result = subprocess.run(
         [sys.executable, "-m", "pear", "ask", *FILES, "--conversation", "plain.json"],

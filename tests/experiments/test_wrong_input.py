@@ -198,6 +198,7 @@ def test_experiments_without_methods_are_left_out_and_named(tmp_path):
     assert "How fast does regret fall" not in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_run_says_what_belongs_to_its_experiments_alone(tmp_path):
     ended = bench(
         "competitors",

@@ -21,6 +21,7 @@ def planner():
     return EvolutionPlanner(problem, small_model(problem), generations=40)
 
 
+@pytest.mark.slow
 def test_with_enough_generations_it_finds_the_optimum(planner):
     # CSCF uses each action at most once, so the optimum compared is over such plans.
     problem = planner.problem
@@ -129,6 +130,7 @@ def test_bad_settings_are_refused_by_name(planner, setting):
 
 @pytest.mark.published
 @pytest.mark.skipif("PEAR_BENCH" not in os.environ, reason="needs PEAR_BENCH")
+@pytest.mark.slow
 def test_validity_on_published_users_is_at_least_the_published():
     from pear.datasets.published import (
         published_classifier,

@@ -219,6 +219,7 @@ def test_training_states_of_another_width_are_refused(planner):
 @pytest.mark.skipif(
     not {"PEAR_BENCH", "PEAR_DATA"} <= set(os.environ), reason="needs PEAR_BENCH and PEAR_DATA"
 )
+@pytest.mark.slow
 def test_validity_on_published_users_is_at_least_the_published():
     from benchmarks.baselines import adult_training_states
 

@@ -43,6 +43,7 @@ def test_the_mean_difference_of_the_same_people_is_what_is_tested():
     assert paired_test(np.concatenate([np.zeros(500), np.ones(6)])) == pytest.approx(2 / 64)
 
 
+@pytest.mark.slow
 def test_the_level_holds_for_lopsided_differences_of_mean_zero():
     rng = np.random.default_rng(4)
     found = np.array([paired_test(rng.gamma(2, 1, 100) - 2) for _ in range(200)])

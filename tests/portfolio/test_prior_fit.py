@@ -140,6 +140,7 @@ def test_wrong_settings_are_refused(settings):
         FitSettings(**settings)
 
 
+@pytest.mark.slow
 def test_the_sign_flip_test_is_fair_without_a_difference():
     rng = np.random.default_rng(0)
     below = [sign_test(rng.standard_normal(30), rng, "greater")[0] <= 0.05 for _ in range(200)]

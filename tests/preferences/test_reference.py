@@ -60,6 +60,7 @@ def test_particles_agree_with_the_reference(response):
         assert posterior.component_shares() == pytest.approx(shares, abs=0.05)
 
 
+@pytest.mark.slow
 def test_ensemble_slices_do_not(record_property):
     response = Noiseless()
     prior, answered = case(response)

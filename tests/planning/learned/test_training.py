@@ -28,6 +28,7 @@ def same_agents(first, second):
 
 
 @pytest.mark.parametrize("kind", ["rl", "fare", "wfare"])
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_policy(kind):
     first = quick_trainer(kind, iterations=3).run()
     again = quick_trainer(kind, iterations=3).run()

@@ -23,6 +23,7 @@ from tests.planning.small_problems import brute_force, random_people, small_mode
         (3, SavingRules(exploration=20.0)),
     ],
 )
+@pytest.mark.slow
 def test_reaches_the_optimum_with_enough_simulations(max_length, rules):
     problem = small_problem(max_length)
     black_box = small_model(problem)
