@@ -3,11 +3,15 @@
 import json
 import pickle
 import socket
+import threading
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from pear.decision import from_endpoint
+from pear.decision.adapters import endpoint
 from pear.errors import EndpointFailed, InvalidSetting, ModelOutput
 from pear.problem import Goal
 
@@ -54,6 +58,38 @@ def test_class_probabilities_without_names_take_the_last(serve, problem, states)
         )
 
     assert from_endpoint(serve(reply).url, problem).score(states[:1]).tolist() == [0.75]
+
+
+def test_an_answer_without_end_is_not_read_to_it(serve, problem, states, monkeypatch):
+    monkeypatch.setattr(endpoint, "LARGEST_ANSWER", 100_000)
+
+    endless = []
+
+    def reply(body, number):
+        return (200, {}, b" " * 300_000) if endless else well(body, number)
+
+    model = from_endpoint(serve(reply).url, problem)
+    endless.append(True)
+    with pytest.raises(ModelOutput, match="more than 100,000 bytes"):
+        model.score(states[:1])
+
+
+def test_an_answer_that_comes_bit_by_bit_is_given_up(problem, states):
+    """Each bit comes in time, all of them never would."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip():
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                while True:
+                    connection.sendall(b" ")
+                    time.sleep(0.02)
+
+        threading.Thread(target=drip, daemon=True).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(EndpointFailed, match="not complete in time"):
+            from_endpoint(address, problem, timeout=0.3, retries=0)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

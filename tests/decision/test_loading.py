@@ -1,5 +1,6 @@
 """Loading models from disk: what is loaded, and what is refused and why."""
 
+import io
 import pickle
 import zipfile
 
@@ -15,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import FunctionTransformer
 
 from pear.decision import export_onnx, from_sklearn, load_model, load_skops, save_sklearn
+from pear.decision.adapters import loading
 from pear.decision.adapters.trees import find_trees
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 
@@ -147,6 +149,31 @@ def test_a_zip_archive_that_is_no_skops_file_is_refused(problem, tmp_path):
         archive.writestr("readme.txt", "hello")
     with pytest.raises(ModelRefused, match=r"'m.skops' cannot be read as skops"):
         load_model(path, problem)
+
+
+@pytest.mark.parametrize("where", ["array.npy", "schema.json", "sparse.npz"])
+def test_an_archive_that_unpacks_to_far_more_than_a_model_is_refused_unpacked_by_nobody(
+    problem, tmp_path, monkeypatch, where
+):
+    monkeypatch.setattr(loading, "LARGEST", 1_000_000)
+    monkeypatch.setattr(loading, "LARGEST_DESCRIPTION", 100_000)
+    path, zeros = tmp_path / "m.skops", bytes(2_000_000)
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.npy", zeros)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(where, inner.getvalue() if where == "sparse.npz" else zeros)
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr(zipfile.ZipFile, "read", None)
+    with pytest.raises(ModelRefused, match=r"unpacks to 2,.*a model holds at most 1,000,000"):
+        load_model(path, problem)
+
+
+def test_a_file_too_large_for_a_model_is_not_opened(problem, tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "LARGEST", 1_000)
+    (tmp_path / "m.onnx").write_bytes(bytes(1_001))
+    with pytest.raises(ModelRefused, match="larger than 1,000 bytes"):
+        load_model(tmp_path / "m.onnx", problem)
 
 
 @pytest.mark.parametrize("name", ["model.h5", "model", "model.safetensors"])

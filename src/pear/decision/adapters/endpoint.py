@@ -29,6 +29,9 @@ from pear.problem import Goal, Problem
 from pear.problem.checks import is_number
 from pear.problem.features import FeatureSpace, States
 
+LARGEST_ANSWER = 16 << 20
+"""Bytes of the largest answer to one batch."""
+
 LONGEST_WAIT = 30.0
 """Seconds we wait at most between two tries, whatever the service asks for."""
 
@@ -138,6 +141,20 @@ class EndpointScores:
             f"the endpoint {shown_url(self.url)} did not answer after {tries}: {_why(failure)}"
         ) from failure
 
+    def _read(self, response: Any, until: float) -> bytes:
+        """An answer that is neither endless nor takes for ever."""
+        text = bytearray()
+        while part := response.read1(1 << 16):
+            text += part
+            if len(text) > LARGEST_ANSWER:
+                raise ModelOutput(
+                    f"the endpoint {shown_url(self.url)} answered with more than "
+                    f"{LARGEST_ANSWER:,} bytes"
+                )
+            if time.monotonic() > until:
+                raise TimeoutError("the answer was not complete in time")
+        return bytes(text)
+
     def _post(self, body: bytes) -> dict[str, Any]:
         request = urllib.request.Request(
             self.url,
@@ -145,8 +162,9 @@ class EndpointScores:
             headers={"Content-Type": "application/json", **self.headers},
             method="POST",
         )
+        until = time.monotonic() + self.timeout
         with _OPENER.open(request, timeout=self.timeout) as response:
-            text = response.read()
+            text = self._read(response, until)
         try:
             answer = json.loads(text)
         except ValueError:

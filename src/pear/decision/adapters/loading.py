@@ -27,6 +27,12 @@ from pear.problem import Problem
 RUNS_CODE = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".pt", ".pth")
 """Endings of formats whose loading can run any code."""
 
+LARGEST = 1 << 30
+"""Bytes of the largest model file, and of all that one holds once it is unpacked."""
+
+LARGEST_DESCRIPTION = 32 << 20
+"""Bytes of the largest description of a skops model; reading it takes many times as many."""
+
 KNOWN_SAFE = (
     "collections.OrderedDict",
     "numpy.dtype",
@@ -105,6 +111,8 @@ def load_model(
         )
     if not path.is_file():
         raise ModelError(f"there is no model file '{path}'; check the path")
+    if path.stat().st_size > LARGEST:
+        raise ModelRefused(f"'{path.name}' is larger than {LARGEST:,} bytes; is it a model?")
     if ending == ".onnx":
         return from_onnx(path, problem, **settings)
     return from_sklearn(load_skops(path, trusted), problem, **{"name": path.name, **settings})
@@ -174,6 +182,26 @@ def _skops() -> Any:
         sys.meta_path.remove(hidden)
 
 
+def _check_unpacked(path: Path) -> None:
+    """Refuse an archive that unpacks to far more than a model, before any of it is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+            held = sum(part.file_size for part in parts)
+            described = sum(part.file_size for part in parts if part.filename == "schema.json")
+            for part in parts if held <= LARGEST else ():
+                if part.filename.endswith(".npz"):  # sparse arrays: an archive in the archive
+                    with archive.open(part) as inner, zipfile.ZipFile(inner) as packed:
+                        held += sum(one.file_size for one in packed.infolist())
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ModelRefused(f"'{path.name}' cannot be read as skops: {error}") from error
+    if held > LARGEST or described > LARGEST_DESCRIPTION:
+        raise ModelRefused(
+            f"'{path.name}' unpacks to {held:,} bytes, {described:,} of them its description; a "
+            f"model holds at most {LARGEST:,} and {LARGEST_DESCRIPTION:,}"
+        )
+
+
 def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
     """The estimator in a skops file, if it holds nothing but known and trusted types."""
     skops, path = _skops(), Path(path)
@@ -182,6 +210,7 @@ def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
             f"'{path.name}' is not a skops file (those are zip archives); save the model again "
             "with pear.decision.save_sklearn"
         )
+    _check_unpacked(path)
     try:
         unknown = skops.get_untrusted_types(file=path)
         refused = sorted(set(unknown) - set(KNOWN_SAFE) - set(trusted))
