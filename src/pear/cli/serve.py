@@ -24,7 +24,7 @@ from pear.errors import InvalidSetting
 from pear.optional import require
 
 try:
-    from pear.service.settings import PREFIX, Settings
+    from pear.service.settings import Settings, Stated
 except ImportError:  # without the extra: the command says what to install
     Settings = None  # type: ignore[assignment, misc]
 
@@ -56,31 +56,22 @@ def command(
     """
     for package in ("fastapi", "uvicorn", "sqlalchemy", "pydantic_settings"):
         require(package)
-    stated = {name: value for name, value in given.items() if value is not None}
+    given |= {"problem": problem and str(problem)}
+    stated = Stated.read(**{name: value for name, value in given.items() if value is not None})
     if new_key:
-        _make_key(_address(stated), new_key, key_roles, key_owner, key_days)
-        return
-    if list_keys or revoke_key:
-        _manage_keys(_address(stated), list_keys, revoke_key)
-        return
-    if export_answers is not None:
-        _export_answers(_address(stated), problem, export_answers)
-        return
-    place = problem or _from_environment("problem")
-    if place:
-        stated["problem"] = str(place)
-        stated.setdefault("model", _from_environment("model") or _own_model(Path(place)))
-        stated.setdefault("prior", _from_environment("prior") or _own_prior(Path(place)))
-    with _ended_in_order(), _demo_database(stated):
-        settings = Settings.read(**stated)
-        if not settings.trusted_hosts:
-            settings = settings.model_copy(update={"trusted_hosts": _own_names(settings, host)})
-        _check(settings)
-        typer.echo(f"PEAR at http://{host}:{port}")
-        if settings.demo_key:
-            lender = f"http://{host}:{port}/lender"
-            typer.echo(f"Lender's side at {lender} with the key {settings.demo_key}")
-        run(settings, host=host, port=port, workers=workers)
+        _make_key(stated.database, new_key, key_roles, key_owner, key_days)
+    elif list_keys or revoke_key:
+        _manage_keys(stated.database, list_keys, revoke_key)
+    elif export_answers is not None:
+        _export_answers(stated.database, stated.problem, export_answers)
+    else:
+        with _ended_in_order(), _completed(stated, host) as settings:
+            _check(settings)
+            typer.echo(f"PEAR at http://{host}:{port}")
+            if settings.demo_key:
+                lender = f"http://{host}:{port}/lender"
+                typer.echo(f"Lender's side at {lender} with the key {settings.demo_key}")
+            run(settings, host=host, port=port, workers=workers)
 
 
 def _with_every_setting(function: Any) -> Any:
@@ -151,7 +142,7 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
         )
 
 
-def _own_names(settings: Any, host: str) -> tuple[str, ...]:
+def _own_names(settings: Stated, host: str) -> tuple[str, ...]:
     """The names this service is reached by where none are stated."""
     own = urlsplit(settings.base_url).hostname
     names = ("localhost", "127.0.0.1", "[::1]", socket.gethostname(), host, own)
@@ -173,16 +164,6 @@ def _check(settings: Any) -> None:
     database = Database(settings.database)
     database.upgrade()
     database.close()
-
-
-def _address(stated: dict[str, Any]) -> str:
-    """The address of the database that keys and answers are in."""
-    default = Settings.model_fields["database"].default
-    return str(stated.get("database") or _from_environment("database") or default)
-
-
-def _from_environment(name: str) -> str:
-    return os.environ.get(PREFIX + name.upper(), "")
 
 
 def _own_model(problem: Path) -> str:
@@ -220,27 +201,34 @@ def _ended_in_order() -> Iterator[None]:
 
 
 @contextmanager
-def _demo_database(stated: dict[str, Any]) -> Iterator[None]:
-    """For the demonstration a lender's key, and a database that is gone afterwards."""
-    if not stated.get("demo") or stated.get("problem"):
-        yield
-        return
+def _completed(stated: Stated, host: str) -> Iterator[Settings]:
+    """The settings, with what a problem file or the demonstration brings where nothing is stated.
+
+    The demonstration has a lender's key, and a database that is gone afterwards.
+    """
     from pear.service.access import new_key
 
-    stated.setdefault("demo_key", new_key())
-    stated.setdefault("confirm_corrections", False)  # there is no lender to ask
+    missing: dict[str, Any] = {}
     folder = None
-    if "database" not in stated and not _from_environment("database"):
-        folder = tempfile.mkdtemp(prefix="pear-demo-")
-        stated["database"] = f"sqlite:///{Path(folder) / 'pear.db'}"
+    if stated.problem:
+        place = Path(stated.problem)
+        missing = {"model": _own_model(place), "prior": _own_prior(place)}
+    elif stated.demo:
+        # There is no lender to ask.
+        missing = {"demo_key": new_key(), "confirm_corrections": False}
+        if "database" not in stated.model_fields_set:
+            folder = tempfile.mkdtemp(prefix="pear-demo-")
+            missing["database"] = f"sqlite:///{Path(folder) / 'pear.db'}"
+    if not stated.trusted_hosts:
+        missing["trusted_hosts"] = _own_names(stated, host)
     try:
-        yield
+        yield Settings(**{**missing, **stated.model_dump(exclude_unset=True)})
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _export_answers(address: str, problem: Path | None, output: Path) -> None:
+def _export_answers(address: str, problem: str, output: Path) -> None:
     from pear.service.database import existing_database
     from pear.service.engine import stated_problem
     from pear.service.store import write_answers

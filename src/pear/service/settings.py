@@ -8,7 +8,7 @@ file of its name in the folder ``PEAR_SECRETS`` names, in this order.
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -34,11 +34,10 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class Settings(BaseSettings):
-    """Everything an operator decides. Times are seconds unless the name says days.
+class Stated(BaseSettings):
+    """What an operator stated, each value by itself; ``model_fields_set`` names what it was.
 
-    >>> Settings(demo=True).expiry_days
-    30
+    Times are seconds unless the name says days.
     """
 
     model_config = SettingsConfigDict(
@@ -133,6 +132,38 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidSetting(_in_words(error)) from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    @classmethod
+    def read(cls, **given: Any) -> Self:
+        """The settings of the command line, the environment, and the files these name."""
+        file, folder = os.environ.get(FILE), os.environ.get(SECRETS)
+        if file and not os.path.isfile(file):
+            raise InvalidSetting(f"{FILE} names the file {file!r}, which is not there")
+        if folder and not os.path.isdir(folder):
+            raise InvalidSetting(f"{SECRETS} names the folder {folder!r}, which is not there")
+        return cls(_env_file=file, _secrets_dir=folder, **given)
+
+
+class Settings(Stated):
+    """Everything an operator decides, fit to serve with.
+
+    >>> Settings(demo=True).expiry_days
+    30
+    """
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
         if not self.demo and not self.problem:
             raise InvalidSetting(
                 "'problem' is missing; name a problem file, or use --demo for the loan book"
@@ -154,33 +185,12 @@ class Settings(BaseSettings):
         """Whether cookies are sent over HTTPS only."""
         return self.secure_cookies or self.base_url.startswith("https://")
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, dotenv_settings, file_secret_settings
-
     def to_environment(self) -> dict[str, str]:
         """The settings as environment variables, for the web processes."""
         return {
             PREFIX + name.upper(): _text(value)
-            for name, value in self.model_dump(exclude_defaults=True).items()
+            for name, value in self.model_dump(exclude_unset=True).items()
         }
-
-    @classmethod
-    def read(cls, **given: Any) -> Settings:
-        """The settings of the command line, the environment, and the files these name."""
-        file, folder = os.environ.get(FILE), os.environ.get(SECRETS)
-        if file and not os.path.isfile(file):
-            raise InvalidSetting(f"{FILE} names the file {file!r}, which is not there")
-        if folder and not os.path.isdir(folder):
-            raise InvalidSetting(f"{SECRETS} names the folder {folder!r}, which is not there")
-        return cls(_env_file=file, _secrets_dir=folder, **given)
 
 
 def _text(value: Any) -> str:
