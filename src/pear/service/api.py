@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from pear.service import conversations, schemas
@@ -80,24 +78,30 @@ async def _view(request: HttpRequest, token: str) -> View:
     return await service.conversations.look(conversation, address_of(request))
 
 
-async def _say(
-    request: HttpRequest,
-    token: str,
-    what: Says,
-    body: BaseModel | Mapping[str, Any],
-    key: str | None = None,
-) -> Response:
-    """Say one thing; with a key once, however often the same is sent."""
-    service = service_of(request)
-    conversation = await service.enter(request, token)
-    content = body.model_dump() if isinstance(body, BaseModel) else dict(body)
-    name = request.scope["route"].name
-    asked = Request(key, json.dumps([name, content], sort_keys=True)) if key else None
-    service.metrics.happened(name)
-    view = await service.conversations.say(
-        conversation, what, shown=content["shown"], request=asked, address=address_of(request)
-    )
-    return shown(request, view)
+class _Saying:
+    """A person says one thing; with a key once, however often the same is sent."""
+
+    def __init__(self, request: HttpRequest, token: Token, key: IdempotencyKey = None) -> None:
+        self.request, self.token, self.key = request, token, key
+
+    async def __call__(self, what: Says, body: schemas.Act) -> Response:
+        request, service = self.request, service_of(self.request)
+        conversation = await service.enter(request, self.token)
+        name = request.scope["route"].name
+        content = json.dumps([name, body.model_dump()], sort_keys=True)
+        service.metrics.happened(name)
+        view = await service.conversations.say(
+            conversation,
+            what,
+            shown=body.shown,
+            request=Request(self.key, content) if self.key else None,
+            address=address_of(request),
+        )
+        return shown(request, view)
+
+
+Saying = Annotated[_Saying, Depends()]
+SAYS: dict[str, Any] = {"tags": PERSON, "responses": responses(409, 410), "response_model": Viewed}
 
 
 @router.get("/links/{token}", tags=PERSON, responses=responses(410), response_model=Viewed)
@@ -106,95 +110,60 @@ async def read(request: HttpRequest, token: Token) -> Any:
     return shown(request, await _view(request, token))
 
 
-@router.post(
-    "/links/{token}/answers", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def answer(
-    request: HttpRequest, token: Token, body: schemas.Answer, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/answers", **SAYS)
+async def answer(say: Saying, body: schemas.Answer) -> Any:
     """Answer the question shown. The answer is on disk when this returns."""
-    return await _say(request, token, conversations.answer(body.choice), body, key)
+    return await say(conversations.answer(body.choice), body)
 
 
-@router.post(
-    "/links/{token}/undo", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def undo(
-    request: HttpRequest, token: Token, body: schemas.Undo, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/undo", **SAYS)
+async def undo(say: Saying, body: schemas.Undo) -> Any:
     """Take back the last answer."""
-    return await _say(request, token, conversations.undo(body.kept), body, key)
+    return await say(conversations.undo(body.kept), body)
 
 
-@router.post(
-    "/links/{token}/limits", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def limit(
-    request: HttpRequest, token: Token, body: schemas.NewLimit, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/limits", **SAYS)
+async def limit(say: Saying, body: schemas.NewLimit) -> Any:
     """Say what you cannot do; it is never proposed again until lifted."""
     stated = body.model_dump(exclude={"shown"}, exclude_none=True)
-    said = conversations.limit(stated, service_of(request).problem)
-    return await _say(request, token, said, body, key)
+    said = conversations.limit(stated, service_of(say.request).problem)
+    return await say(said, body)
 
 
-@router.delete(
-    "/links/{token}/limits/{limit_id}",
-    tags=PERSON,
-    responses=responses(409, 410),
-    response_model=Viewed,
-)
+@router.delete("/links/{token}/limits/{limit_id}", **SAYS)
 async def lift(
-    request: HttpRequest,
-    token: Token,
+    say: Saying,
     limit_id: Annotated[str, Path(max_length=200, description="One, or several with commas.")],
     shown: Shown,
-    key: IdempotencyKey = None,
 ) -> Any:
     """Lift a limit again, or several together."""
-    body = {"shown": shown, "ids": limit_id}
-    return await _say(request, token, conversations.lift(limit_id.split(",")), body, key)
+    body = schemas.Lift(shown=shown, ids=limit_id)
+    return await say(conversations.lift(limit_id.split(",")), body)
 
 
-@router.post(
-    "/links/{token}/accept", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def accept(
-    request: HttpRequest, token: Token, body: schemas.Act, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/accept", **SAYS)
+async def accept(say: Saying, body: schemas.Act) -> Any:
     """Use the best plan so far."""
-    return await _say(request, token, conversations.accept, body, key)
+    return await say(conversations.accept, body)
 
 
-@router.post(
-    "/links/{token}/resume", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def resume(
-    request: HttpRequest, token: Token, body: schemas.Act, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/resume", **SAYS)
+async def resume(say: Saying, body: schemas.Act) -> Any:
     """Go on with questions after having taken a plan."""
-    return await _say(request, token, conversations.resume, body, key)
+    return await say(conversations.resume, body)
 
 
-@router.post(
-    "/links/{token}/done", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def done(
-    request: HttpRequest, token: Token, body: schemas.StepsDone, key: IdempotencyKey = None
-) -> Any:
+@router.post("/links/{token}/done", **SAYS)
+async def done(say: Saying, body: schemas.StepsDone) -> Any:
     """Say that the plan's first steps are done; the rest is checked and planned again."""
-    return await _say(request, token, conversations.done(body.steps), body, key)
+    return await say(conversations.done(body.steps), body)
 
 
-@router.put(
-    "/links/{token}/record", tags=PERSON, responses=responses(409, 410), response_model=Viewed
-)
-async def change_record(
-    request: HttpRequest, token: Token, body: schemas.ChangedRecord, key: IdempotencyKey = None
-) -> Any:
+@router.put("/links/{token}/record", **SAYS)
+async def change_record(say: Saying, body: schemas.ChangedRecord) -> Any:
     """Say that your data changed; the plan is made again from there."""
-    clean = service_of(request).conversations.record(body.record)
-    return await _say(request, token, conversations.correct(clean), body, key)
+    clean = service_of(say.request).conversations.record(body.record)
+    return await say(conversations.correct(clean), body)
 
 
 @router.get("/links/{token}/receipt", tags=PERSON, responses=responses(409, 410))

@@ -83,15 +83,16 @@ conversations = Table(
 stands of everything said, ``standing`` what the person sees of ``standing_version``, ``asked`` the
 corrections the lender has yet to confirm."""
 
+
+def _of_a_conversation() -> Column[str]:
+    whole = ForeignKey("conversations.id", ondelete="CASCADE")
+    return Column("conversation_id", String(32), whole, nullable=False)
+
+
 events = Table(
     "events",
     metadata,
-    Column(
-        "conversation_id",
-        String(32),
-        ForeignKey("conversations.id", ondelete="CASCADE"),
-        nullable=False,
-    ),
+    _of_a_conversation(),
     Column("number", Integer, nullable=False),
     Column("kind", String(20), nullable=False),
     Column("content", JSON, nullable=False),
@@ -103,12 +104,7 @@ events = Table(
 plans = Table(
     "plans",
     metadata,
-    Column(
-        "conversation_id",
-        String(32),
-        ForeignKey("conversations.id", ondelete="CASCADE"),
-        nullable=False,
-    ),
+    _of_a_conversation(),
     Column("version", Integer, nullable=False),
     Column("plan", JSON, nullable=False),
     Column("at", Float, nullable=False),
@@ -119,12 +115,7 @@ plans = Table(
 replies = Table(
     "replies",
     metadata,
-    Column(
-        "conversation_id",
-        String(32),
-        ForeignKey("conversations.id", ondelete="CASCADE"),
-        nullable=False,
-    ),
+    _of_a_conversation(),
     Column("key_hash", String(64), nullable=False),
     Column("request_hash", String(64), nullable=False),
     Column("version", Integer, nullable=False),

@@ -70,6 +70,12 @@ class NewLimit(Act):
     action: Name | None = None
 
 
+class Lift(Act):
+    """Limits to lift, by their ids with commas between them."""
+
+    ids: str = Field(max_length=200)
+
+
 class Undo(Act):
     """Take back the last answer, or all answers after so many."""
 
