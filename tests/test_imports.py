@@ -11,7 +11,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A part may import what stands in a later layer, and itself; parts of one layer stand side by
 # side and never import each other.
 LAYERS = (
-    {"cli", "service", "experiments", "portfolio", "__main__"},
+    {"cli", "service", "study", "experiments", "portfolio", "__main__"},
     {"elicitation"},
     {"planning", "preferences"},
     {"datasets"},
@@ -24,6 +24,8 @@ LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}
 ARROWS = {
     ("__main__", "cli"),
     ("cli", "service"),
+    ("cli", "study"),
+    ("study", "service"),
     ("cli", "experiments"),
     ("cli", "portfolio"),
     ("optional", "errors"),

@@ -12,6 +12,7 @@ NEEDS = {
     "lightgbm-missing-values": ("lightgbm",),
     "torch": ("torch",),
     "beside-dice": ("dice_ml",),
+    "user-study": ("pydantic_settings", "fastapi"),
 }
 
 

@@ -22,6 +22,7 @@ COMMANDS = (
     "verify",
     "robust",
     "serve",
+    "study",
     "train",
     "audit",
     "fit-prior",

@@ -65,7 +65,7 @@ def command(
     elif export_answers is not None:
         _export_answers(stated.database, stated.problem, export_answers)
     else:
-        with _ended_in_order(), _completed(stated, host) as settings:
+        with ended_in_order(), completed(stated, host) as settings:
             _check(settings)
             typer.echo(f"PEAR at http://{host}:{port}")
             if settings.demo_key:
@@ -113,8 +113,15 @@ def _option(name: str, field: Any) -> Any:
 _with_every_setting(command)
 
 
-def run(settings: Any, *, host: str, port: int, workers: int) -> None:
-    """Run the web processes until they are stopped."""
+def run(
+    settings: Any,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    app: Any = "pear.service.app:from_environment",
+) -> None:
+    """Run the web processes until they are stopped; ``app`` is one, or where they find it."""
     from pear.service.operation import BACKLOG, SHARED_COUNTS
 
     if workers < 1:
@@ -125,8 +132,8 @@ def run(settings: Any, *, host: str, port: int, workers: int) -> None:
             counts = tempfile.TemporaryDirectory(prefix="pear-counts-")
             os.environ[SHARED_COUNTS] = until_the_end.enter_context(counts)
         require("uvicorn").run(
-            "pear.service.app:from_environment",
-            factory=True,
+            app,
+            factory=isinstance(app, str),
             http="pear.service.operation:Guarded",
             ws="none",
             backlog=BACKLOG,
@@ -184,7 +191,7 @@ def _own_prior(problem: Path) -> str:
 
 
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
+def ended_in_order() -> Iterator[None]:
     """Told to end, take away what was there for this run only, and end without an error.
 
     The server ends its work when it is told to, and then has the signal do what it did before.
@@ -201,7 +208,7 @@ def _ended_in_order() -> Iterator[None]:
 
 
 @contextmanager
-def _completed(stated: Stated, host: str) -> Iterator[Settings]:
+def completed(stated: Stated, host: str) -> Iterator[Settings]:
     """The settings, with what a problem file or the demonstration brings where nothing is stated.
 
     The demonstration has a lender's key, and a database that is gone afterwards.
