@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pear.elicitation import Standing
-from pear.elicitation.says import Accepted, Answered, Excluded, read_choice
+from pear.elicitation.says import Accepted, Answered, Excluded, Said, read_choice, read_said
 from pear.errors import ConversationError, InvalidSetting
 from pear.problem import Problem
 from pear.problem.limits import Limit
@@ -132,9 +132,9 @@ class Study:
 
     def case(self, participant: Participant, task: int) -> Case:
         """What a search must know of a task. Without questions, the best plan is taken at once."""
-        said = participant.said(task)
-        if participant.arm != "pear":
-            said = (Accepted().to_dict(),)
+        said: tuple[Said, ...] = (Accepted(),)
+        if participant.arm == "pear":
+            said = tuple(read_said(event, self.problem) for event in participant.said(task))
         record = self.record(participant, task)
         return Case(f"{participant.number}.{task}", participant.number, record, said)
 
