@@ -234,3 +234,25 @@ def test_simulated_participants_leave_what_real_ones_do(engine, site):
     assert set(table["arm"]) == set(ARMS)
     assert (table["excess"] >= 0).all()
     assert (table["seconds"] > 0).all()
+
+
+@pytest.mark.slow
+def test_the_command_writes_what_was_found(tmp_path):
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from pear.cli.main import app
+
+    found = tmp_path / "found.csv"
+    nobody = CliRunner().invoke(
+        app, ["study", "-o", str(tmp_path / "study.jsonl"), "--export", str(found)]
+    )
+    assert nobody.exit_code == 0, nobody.exception
+    assert pd.read_csv(found).empty
+    run = CliRunner().invoke(
+        app, ["study", "--simulate", "1", "--tasks", "1", "--export", str(found)]
+    )
+    assert run.exit_code == 0, run.exception
+    assert len(pd.read_csv(found)) == 1
+    missing = CliRunner().invoke(app, ["study", "--simulate", "1"])
+    assert "'--export'" in str(missing.exception)

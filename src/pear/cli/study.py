@@ -87,7 +87,7 @@ def _people(settings: Any, engine: Any, path: Path | None) -> dict[str, Any]:
     refused = {
         who: record
         for who, record in found.items()
-        if not engine.score(record) > engine.problem.goal.bar()
+        if not engine.score(record) > engine.problem.goal.required()
     }
     if not refused:
         raise InvalidSetting(
