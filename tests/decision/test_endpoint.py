@@ -36,7 +36,7 @@ def test_records_go_out_in_words_and_scores_come_back(serve, problem, states):
     assert headers["Authorization"] == "Bearer x"
     # Probes for the fingerprint and the first look, then 200 people, in batches of 64.
     sizes = [len(b["records"]) for _, b in server.asked]
-    assert sizes == [64] * 4 + [64, 64, 1, 1] + [64, 64, 64, 8]
+    assert sizes == [64] * 4 + [64, 64] + [1] * 5 + [4, 15, 40] + [64, 64, 64, 8]
     assert model.rows == 200
 
 

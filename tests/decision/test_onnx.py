@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from pear.decision import export_onnx, from_onnx
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
 from pear.problem import Feature, FeatureSpace, Goal
-from pear.problem.inputs import Interface
+from pear.problem.inputs import Interface, ModelInput
 
 from .conftest import SPACE, UNIT, make_pipeline_for, make_problem
 
@@ -88,7 +88,10 @@ def test_a_single_tensor_of_numbers(states):
     content = skl2onnx.to_onnx(
         fitted, states[:1, :3].astype(np.float32), options={"zipmap": False}
     ).SerializeToString()
-    model = from_onnx(content, make_problem(space=NUMBERS))
+    problem = make_problem(space=NUMBERS)
+    with pytest.raises(ModelError, match=r"tensor of 3 columns without names"):
+        from_onnx(content, problem)
+    model = from_onnx(content, problem, inputs=[ModelInput(name) for name in NUMBERS.names])
     expected = fitted.predict_proba(states[:, :3])[:, 1]
     assert model.score(states[:, :3]) == pytest.approx(expected, abs=1e-3)
 
@@ -215,7 +218,7 @@ def test_exports_that_cannot_be_made(pipeline, problem, states, labels, tmp_path
     with pytest.raises(InvalidSetting, match=r"must end in .onnx \(got 'm.bin'\)"):
         export_onnx(pipeline, problem, tmp_path / "m.bin")
     fitted = LogisticRegression(max_iter=500).fit(states[:, :3], labels)
-    with pytest.raises(ModelError, match="not fitted on a DataFrame"):
+    with pytest.raises(ModelError, match="fit it on a DataFrame"):
         export_onnx(fitted, make_problem(space=NUMBERS), tmp_path / "m.onnx")
 
 
@@ -235,12 +238,15 @@ def test_classes_of_a_plain_export_are_found(kind, classes, favourable, states):
         fitted, inputs[:1].astype(np.float32), options={"zipmap": False}
     ).SerializeToString()
     space = FeatureSpace(tuple(Feature(f.name, scale=(0, 1)) for f in NUMBERS.features))
-    model = from_onnx(content, make_problem(Goal(favourable=(favourable,)), space))
+    columns = Interface(tuple(ModelInput(name) for name in space.names))
+    model = from_onnx(
+        content, make_problem(Goal(favourable=(favourable,)), space, interface=columns)
+    )
     column = fitted.classes_.tolist().index(favourable)
     expected = fitted.predict_proba(inputs)[:, column]
     assert np.abs(model.score(inputs) - expected).max() < 1e-4
     with pytest.raises(ModelOutput, match="has no class 'best'; its classes are"):
-        from_onnx(content, make_problem(Goal(favourable=("best",)), space))
+        from_onnx(content, make_problem(Goal(favourable=("best",)), space, interface=columns))
 
 
 def test_columns_without_any_name_are_not_guessed():
@@ -255,3 +261,26 @@ def test_what_onnx_cannot_hold_is_refused(problem, states, labels, tmp_path):
     fitted = make_pipeline_for(Mine()).fit(SPACE.frame(states), labels)
     with pytest.raises(ModelError, match=r"cannot be written as ONNX .*save_sklearn.*--trust"):
         export_onnx(fitted, problem, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "held"),
+    [("INT64", 3.0, "3."), ("BOOL", 25.0, "25"), ("FLOAT16", 9e4, "9000")],
+)
+def test_an_input_that_cannot_hold_a_number_is_never_given_another(type_name, value, held):
+    space = FeatureSpace((Feature("income", scale=(0, 1)),))
+    inputs = (ModelInput("x", "income", subtract=-value),)
+    helper, kinds = onnx.helper, onnx.TensorProto
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["x"], ["n"], to=kinds.FLOAT),
+            helper.make_node("Sigmoid", ["n"], ["score"]),
+        ],
+        "one",
+        [helper.make_tensor_value_info("x", getattr(kinds, type_name), [None, 1])],
+        [helper.make_tensor_value_info("score", kinds.FLOAT, [None, 1])],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    content = made.SerializeToString()
+    with pytest.raises(ModelError, match=rf"takes 'x' as a tensor.*does not hold {held}"):
+        from_onnx(content, make_problem(space=space, interface=Interface(inputs)))

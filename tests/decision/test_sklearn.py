@@ -85,9 +85,11 @@ def test_a_model_of_plain_numbers(states, labels):
     problem = make_problem(space=NUMBERS)
     fitted = LogisticRegression(max_iter=500).fit(states[:, :3], labels)
     assert np.array_equal(
-        from_sklearn(fitted, problem).score(states[:, :3]),
+        from_sklearn(fitted, problem, inputs="numbers").score(states[:, :3]),
         fitted.predict_proba(states[:, :3])[:, 1],
     )
+    with pytest.raises(ModelError, match=r"array of 3 columns without names.*inputs='numbers'"):
+        from_sklearn(fitted, problem)
 
 
 def test_a_model_of_another_width_is_refused(states, labels, problem):
@@ -202,11 +204,31 @@ def test_it_travels_to_a_worker_process(pipeline, problem, states):
     assert np.array_equal(copy.score(states), model.score(states))
 
 
-def test_a_wide_problem_without_names_still_uses_numbers():
-    space = FeatureSpace((Feature("a"), Feature("b")))
-    fitted = LogisticRegression().fit([[0, 0], [1, 1], [2, 0], [3, 1]], [0, 0, 1, 1])
+def test_one_feature_needs_no_names():
+    space = FeatureSpace((Feature("a"),))
+    fitted = LogisticRegression().fit([[0], [1], [2], [3]], [0, 0, 1, 1])
     model = from_sklearn(fitted, make_problem_of(space))
-    assert model.score(np.array([[1.5, 0.5]])) == pytest.approx([0.5], abs=0.2)
+    assert model.score(np.array([[1.5]])) == pytest.approx([0.5], abs=0.2)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_model_that_says_nothing_of_its_columns_is_asked_by_name_or_not_at_all(by_name):
+    class Rule:
+        classes_ = (0, 1)
+
+        def predict_proba(self, table):
+            values = table["a"] if by_name else np.asarray(table)[:, 0]
+            yes = np.asarray(values, float)
+            return np.column_stack([1 - yes, yes])
+
+    space = FeatureSpace((Feature("b", scale=(0, 1)), Feature("a", scale=(0, 1))))
+    if by_name:
+        assert from_sklearn(Rule(), make_problem_of(space)).score([[0.2, 0.7]]).tolist() == [0.7]
+        return
+    with pytest.raises(ModelError, match=r"reads the columns of a table by their place.*'frame'"):
+        from_sklearn(Rule(), make_problem_of(space))
+    said = from_sklearn(Rule(), make_problem_of(space), inputs="frame")
+    assert said.score([[0.2, 0.7]]).tolist() == [0.2]
 
 
 def make_problem_of(space):

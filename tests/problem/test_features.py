@@ -144,10 +144,16 @@ def test_a_list_in_a_table_cell_is_refused():
         space.encode(pd.DataFrame({"n": [[1.0]]}))
 
 
-def test_categories_given_as_numbers_get_a_hint():
-    space = FeatureSpace((Feature("grade", "categorical", categories=("1", "2")),))
-    with pytest.raises(InvalidRecord, match=r"\(got 1\); categories are texts: write '1'"):
-        space.encode({"grade": 1})
+def test_categories_given_as_numbers_are_taken_by_their_text():
+    space = FeatureSpace((Feature("grade", "categorical", categories=("1", "2", "True")),))
+    table = pd.DataFrame({"grade": pd.Categorical([2, 1, 2])})
+    assert space.encode(table).tolist() == [[1.0], [0.0], [1.0]]
+    assert space.encode([{"grade": 2.0}, {"grade": "2"}, {"grade": True}]).ravel().tolist() == [
+        1.0, 1.0, 2.0,
+    ]  # fmt: skip
+    for value in (3, 1.5, [1], None):
+        with pytest.raises(InvalidRecord, match="'grade' "):
+            space.encode({"grade": value})
 
 
 def test_records_of_the_wrong_shape_are_refused():

@@ -311,3 +311,15 @@ def test_rows_that_do_not_fit_are_passed_over_each_with_its_reason():
     assert "cook" in reasons[3]
     with pytest.raises(InvalidData, match="lacks the columns age"):
         fitting_states(space, table.drop(columns="age"))
+
+
+def test_spaces_around_a_category_stay_where_it_is_declared_with_them(tmp_path):
+    """UCI's Adult is written so, and pandas and every model fitted on it keep the space."""
+    path = tmp_path / "people.csv"
+    path.write_text("age, work,decided\n30, Private, >50K\n40, State-gov, <=50K\n50, ?, >50K\n")
+    table, _ = read_table(path)
+    assert table["work"].tolist()[:2] == [" Private", " State-gov"]
+    declared = FeatureSpace((Feature("work", "categorical", categories=(" Private", "State-gov")),))
+    [chunk] = open_table(path).chunks(3)
+    assert typed(chunk.frame, declared)["work"].tolist() == [" Private", "State-gov", None]
+    assert declared["work"].show(0.0) == "Private"

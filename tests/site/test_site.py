@@ -58,6 +58,11 @@ def test_the_reference_has_every_public_name(site):
     assert ":func:" not in text
 
 
+def test_examples_are_code_and_never_text(site):
+    reference = {path: text for path, text in pages(site).items() if "reference" in path.parts}
+    assert [path.parent.name for path, text in reference.items() if "<blockquote>" in text] == []
+
+
 def test_every_command_is_described(site):
     from pear.cli.main import COMMANDS
 

@@ -37,9 +37,12 @@ def command(
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
     from pear.decision.adapters import load_model
+    from pear.decision.as_it_stands import doubt_of_cells
     from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
+    from pear.problem.people import ROWS_AT_A_TIME
     from pear.problem.review import describe_actions, odd_actions, unreviewed
+    from pear.problem.tables import open_table
 
     if sample < 1:
         raise InvalidSetting(f"'--sample' must be at least 1 (got {sample})")
@@ -62,6 +65,9 @@ def command(
             warnings.simplefilter("ignore", ModelWarning)  # They stand below.
             black_box = load_model(place, problem, trusted=trust or ())
     found = odd_actions(problem, states) + list(black_box.doubts if black_box else ())
+    if black_box is not None and people is not None and data is not None:
+        cells = next(open_table(data).chunks(ROWS_AT_A_TIME)).frame
+        found += [doubt] if (doubt := doubt_of_cells(black_box, cells, people)) else []
     typer.echo("\nWarnings" if found else "\nNo warnings.")
     for warning in found:
         typer.echo(f"  {warning}")
@@ -128,11 +134,9 @@ def _decisions(
 
 def _plans(problem: Problem, black_box: BlackBox, states: States) -> None:
     from pear.planning.exact import ExactPlanner
-    from pear.planning.planner import confirm
 
     planner = ExactPlanner(problem, black_box, max_rows=ROWS_PER_PERSON)
     plans = planner.plan_many(states, problem.weight_ranges.mean(axis=1))
-    confirm(problem, black_box, plans)
     found = sum(plan.success for plan in plans)
     verdicts = Counter(plan.certificate.verdict for plan in plans if not plan.success)
     typer.echo(f"Of {len(plans)} refused people sampled, {found} have a plan.")

@@ -23,6 +23,9 @@ SAME = 1e-5
 
 PROBES, FEW = 64, 2
 
+PIECES = (1, 2, 3, 4, 5, 9, 24)
+"""Where the probes are cut to be asked in other company: five of them alone."""
+
 
 def first_look(black_box: BlackBox) -> list[str]:
     """Refuse what is no function of a record; what is odd about the scores, as sentences."""
@@ -41,9 +44,8 @@ def first_look(black_box: BlackBox) -> list[str]:
 def _refuse_what_changes(black_box: BlackBox, probes: States, scores: States) -> None:
     """Refuse a model that is random, or whose scores depend on the other rows it is given."""
     turned = black_box.probe(np.ascontiguousarray(probes[::-1]))[::-1]
-    alone = np.array([black_box.probe(probes[[i]])[0] for i in range(FEW)])
-    differs = np.abs(turned - scores) > SAME
-    differs[:FEW] |= np.abs(alone - scores[:FEW]) > SAME
+    apart = np.concatenate([black_box.probe(piece) for piece in np.split(probes, PIECES)])
+    differs = (np.abs(turned - scores) > SAME) | (np.abs(apart - scores) > SAME)
     if not differs.any():
         return
     row = int(np.flatnonzero(differs)[0])
@@ -55,7 +57,7 @@ def _refuse_what_changes(black_box: BlackBox, probes: States, scores: States) ->
             f"{again[row]:.4g}, for {black_box.space.decode(probes[row])[0]}); nothing can be "
             "proved about it: switch off what is random in it (dropout, noise, sampling)"
         )
-    other = alone[row] if row < FEW and abs(alone[row] - scores[row]) > SAME else turned[row]
+    other = apart[row] if abs(apart[row] - scores[row]) > SAME else turned[row]
     raise ModelError(
         f"the scores of model '{black_box.name}' depend on which other people it is asked about "
         f"({scores[row]:.4g} or {other:.4g} for {black_box.space.decode(probes[row])[0]}); nothing "

@@ -277,15 +277,6 @@ def plainly_spelt(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
-def in_order_words(space: FeatureSpace) -> str:
-    """That columns without names are taken for the features, as a warning goes on."""
-    listed = ", ".join(space.names[:6]) + (", …" if len(space) > 6 else "")
-    return (
-        f"its columns are taken to be the features in their order ({listed}); declare "
-        "[model.inputs] to be sure"
-    )
-
-
 def what_to_declare(space: FeatureSpace) -> str:
     """What to write under ``[model.inputs]``, for a message."""
     shown = [f for f in space.features if f.is_number][:1]

@@ -106,10 +106,13 @@ class Planner(ABC):
             Where the person does not fit the problem, naming the feature and the value.
         InvalidSetting
             Where the weights or limits do not.
+        ModelOutput
+            Where the model refuses the end of the plan when it is asked about it alone.
         """
         state, samples = self.problem.state(person), self.problem.weights(weights)
-        [plan] = self._plan_each([Query(state, samples, limits, rng)])
-        return plan
+        plans = self._plan_each([Query(state, samples, limits, rng)])
+        confirm(self.problem, self.black_box, plans)
+        return plans[0]
 
     def plan_many(
         self,
@@ -138,6 +141,8 @@ class Planner(ABC):
             Where somebody does not fit the problem, naming the row, the feature and the value.
         InvalidSetting
             Where weights, limits or generators do not fit, or are not as many as people.
+        ModelOutput
+            Where the model refuses the end of a plan when it is asked about it alone.
         """
         states = self.problem.states(people)
         n = len(states)
@@ -148,12 +153,14 @@ class Planner(ABC):
             raise InvalidSetting(
                 f"'rngs' must hold one generator per person (got {len(rngs)} for {n})"
             )
-        return self._plan_each(
+        plans = self._plan_each(
             [
                 Query(states[i], samples[i], each[i], None if rngs is None else rngs[i])
                 for i in range(n)
             ]
         )
+        confirm(self.problem, self.black_box, plans)
+        return plans
 
     def candidates(
         self,

@@ -24,11 +24,12 @@ import pandas as pd
 
 from pear.arrays import Floats
 from pear.decision import BlackBox, load_model
+from pear.decision.as_it_stands import doubt_of_cells, refuse_what_the_table_refuses
 from pear.decision.labels import compare_with_labels
 from pear.errors import InvalidData, InvalidSetting, ModelOutput, ModelWarning
 from pear.parallel import run_tasks
 from pear.planning.exact import ExactPlanner
-from pear.planning.planner import confirm, one_per_person
+from pear.planning.planner import one_per_person
 from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import (
     SAMPLES,
@@ -244,7 +245,7 @@ def plan_portfolio(
     finally:
         ledger.close()
     counts = {key: ledger.total(key) for key in COUNTS}
-    compared, doubts = _beside_labels(black_box, source)
+    compared, doubts = _beside_table(black_box, source)
     summary = Summary(
         **counts,
         resumed=resumed,
@@ -258,19 +259,19 @@ def plan_portfolio(
     return summary
 
 
-def _beside_labels(black_box: BlackBox, source: Source) -> tuple[str, list[str]]:
+def _beside_table(black_box: BlackBox, source: Source) -> tuple[str, list[str]]:
     """Scores beside the decisions in the table, if it has them, and what is wrong with them."""
-    target = black_box.goal.target
-    if not target or target not in source.columns:
-        return "", []
-    chunk = next(source.chunks(ROWS_AT_A_TIME))
+    chunk, target = next(source.chunks(ROWS_AT_A_TIME)), black_box.goal.target
     people = people_of(chunk, black_box.space, None)
+    odd = [doubt] if (doubt := doubt_of_cells(black_box, chunk.frame, people)) else []
+    if not target or target not in source.columns:
+        return "", odd
     column = typed(chunk.frame[[target]], NO_FEATURES)[target]
     labels = column[column.index.isin(people.rows)].tolist()
     compared = compare_with_labels(black_box, people.states, labels, target)
     if isinstance(compared, str):
-        return "", [compared]
-    return compared.words(), compared.doubts()
+        return "", [*odd, compared]
+    return compared.words(), [*odd, *compared.doubts()]
 
 
 @contextmanager
@@ -376,7 +377,6 @@ def _plan(
     try:
         limits = [given.limits[i] for i in these]
         plans = planner.plan_many(people.states[these], given.weights[these], limits)
-        confirm(planner.problem, planner.black_box, plans)
         explained = explain_plans(planner.problem, planner.black_box, plans)
         return {i: one.plan for i, one in zip(these.tolist(), explained, strict=True)}, []
     except ModelOutput as error:
@@ -476,10 +476,11 @@ def recourse(
     for first in range(0, len(states), search.together):
         group = slice(first, first + search.together)
         found = planner.plan_many(states[group], own[group], everyones[group])
-        confirm(problem, black_box, found)
         plans += found
         if progress is not None:
             progress(len(plans), len(states))
+    if isinstance(people, pd.DataFrame):
+        refuse_what_the_table_refuses(black_box, people, states, plans)
     return plans_frame(plans, problem, index)
 
 

@@ -213,16 +213,14 @@ class Feature:
         return self._boolean_code(value) if self.kind == "boolean" else self._number(value)
 
     def _category_code(self, value: Any) -> float:
-        try:
-            return float(self._codes[value])
-        except (KeyError, TypeError):
-            known = ", ".join(self.categories[:12]) + (", …" if len(self.categories) > 12 else "")
-            hint = ""
-            if not isinstance(value, str) and str(plain(value)) in self._codes:
-                hint = f"; categories are texts: write '{plain(value)}'"
-            raise InvalidRecord(
-                f"'{self.name}' must be one of {known} (got {plain(value)!r}){hint}"
-            ) from None
+        """Numbers and truth values are taken by their text: a table may hold 2 for "2"."""
+        value = plain(value)
+        texts = [value] if isinstance(value, str) else [str(value), str(value).removesuffix(".0")]
+        for text in texts:
+            if text in self._codes:
+                return float(self._codes[text])
+        known = ", ".join(self.categories[:12]) + (", …" if len(self.categories) > 12 else "")
+        raise InvalidRecord(f"'{self.name}' must be one of {known} (got {value!r})")
 
     def _boolean_code(self, value: Any) -> float:
         if isinstance(value, (bool, np.bool_)) or (is_number(value) and value in (0, 1)):
@@ -283,7 +281,7 @@ class Feature:
         if isinstance(value, bool):
             return words.of(words.NO_AND_YES, self.language)[value]
         if isinstance(value, str):
-            return dict(self.category_words).get(value, value)
+            return dict(self.category_words).get(value, value.strip())
         return words.show_amount(value, self.unit, self.language)
 
 

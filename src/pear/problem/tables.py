@@ -30,7 +30,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from pear.errors import InvalidData
-from pear.problem.checks import is_missing, plain
+from pear.problem.checks import is_missing
 from pear.problem.feature import Feature
 from pear.problem.feature_space import FeatureSpace
 
@@ -528,7 +528,6 @@ def _reading(file: Path) -> Iterator[None]:
 def _typed(column: pd.Series, feature: Feature | None) -> pd.Series:
     missing = MISSING_TEXTS.difference(feature.categories if feature is not None else ())
     number = feature is not None and feature.is_number
-    category = feature is not None and feature.is_categorical
     if number and column.dtype.kind in "iuf":
         return column
     known: dict[Any, Any] = {}
@@ -539,8 +538,8 @@ def _typed(column: pd.Series, feature: Feature | None) -> pd.Series:
         value = known.get(key, known) if key is not None else known
         if value is known:
             value = _value(cell, number, missing)
-            if category and not isinstance(value, str) and not is_missing(value):
-                value = _category(value, feature)
+            if feature is not None and isinstance(cell, str) and cell in feature.categories:
+                value = cell  # With the spaces around it, if that is how it is declared.
             if key is not None:
                 known[key] = value
         values.append(value)
@@ -575,14 +574,6 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _category(value: Any, feature: Feature | None) -> Any:
-    """A category that a column of another type holds, as the text it is declared with."""
-    text = str(plain(value))
-    if feature is not None and text not in feature.categories and text.endswith(".0"):
-        text = text.removesuffix(".0")
-    return text
-
-
 def _guessed(column: pd.Series, from_text: bool) -> pd.Series:
     if not (pd.api.types.is_string_dtype(column) or column.dtype == object):
         return column
@@ -596,5 +587,9 @@ def _guessed(column: pd.Series, from_text: bool) -> pd.Series:
             numbers.append(number)
         else:
             return pd.Series(numbers, index=column.index, dtype=float)
-    values = [_value(cell, False, MISSING_TEXTS - {UNKNOWN}) for cell in column.tolist()]
+    # With spaces around them, which pandas keeps: so a model has learnt them.
+    values = [
+        None if _value(cell, False, MISSING_TEXTS - {UNKNOWN}) is None else cell
+        for cell in column.tolist()
+    ]
     return pd.Series(values, index=column.index, dtype=object)

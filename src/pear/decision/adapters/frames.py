@@ -58,6 +58,7 @@ class FrameMaker:
             )
         self.space = space
         self.columns = tuple(columns)
+        self.declared = frozenset(name for d in declared for name in d.names(space[d.source]))
         self.category_dtype = category_dtype
         numbers = [n for n, entry in self.sources.items() if not _is_value(entry, space)]
         self._numbers = {name: place for place, name in enumerate(numbers)}

@@ -27,7 +27,6 @@ from pear.decision.inputs import (
     Inputs,
     MatrixScores,
     feature_order,
-    in_order_words,
     sources_of,
     what_to_declare,
 )
@@ -165,12 +164,14 @@ class OnnxScores:
         """Scores of one record, its inputs made one by one."""
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
-            return self._scores({name: np.array([self._matrix.plainly(record)], _DTYPES[kind])})
+            made = np.array([self._matrix.plainly(record)], float)
+            return self._scores({name: _as_kind(made, kind, name, self.name)})
         feed = {}
         for name, kind, shape in self._inputs:
             value = self._value(self._sources[name], kind, record[self._sources[name].source])
-            dtype = object if kind == "tensor(string)" else _DTYPES[kind]
-            feed[name] = np.array([[value]] if len(shape) > 1 else [value], dtype)
+            made = np.array([value], object if kind == "tensor(string)" else float)
+            made = made if kind == "tensor(string)" else _as_kind(made, kind, name, self.name)
+            feed[name] = made.reshape((-1, 1) if len(shape) > 1 else (-1,))
         return self._scores(feed)
 
     @property
@@ -184,7 +185,9 @@ class OnnxScores:
         if self._matrix is None:
             return None
         [(name, kind, _)] = self._inputs
-        return self._matrix, lambda matrix: self._scores({name: matrix.astype(_DTYPES[kind])})
+        return self._matrix, lambda matrix: self._scores(
+            {name: _as_kind(matrix, kind, name, self.name)}
+        )
 
     def probed(self) -> list[Any]:
         """What the model itself answers for plausible and for wild inputs."""
@@ -269,7 +272,7 @@ class OnnxScores:
         return sources
 
     def _declared_matrix(self) -> Inputs:
-        """The columns of a single tensor: as declared, else the features if all are numbers."""
+        """The columns of a single tensor: as declared; a single one can be one thing only."""
         [(_, kind, shape)] = self._inputs
         _dtype(kind, self.name)
         width = shape[-1] if shape and isinstance(shape[-1], int) else None
@@ -282,11 +285,7 @@ class OnnxScores:
                 )
             return inputs
         numbers = feature_order(self.space)
-        if numbers is not None and width in (None, len(self.space)):
-            self.doubts = (
-                f"model '{self.name}' takes a tensor without column names: "
-                f"{in_order_words(self.space)}",
-            )
+        if numbers is not None and len(self.space) == 1 and width in (None, 1):
             return numbers
         raise ModelError(
             f"model '{self.name}' takes a tensor of {width or 'some'} columns without names, and "
@@ -298,7 +297,7 @@ class OnnxScores:
     def _feed(self, states: States) -> dict[str, Any]:
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
-            return {name: self._matrix(states).astype(_DTYPES[kind])}
+            return {name: _as_kind(self._matrix(states), kind, name, self.name)}
         return {
             name: self._column(self._sources[name], kind, states).reshape(
                 (-1, 1) if len(shape) > 1 else (-1,)
@@ -315,7 +314,7 @@ class OnnxScores:
         numbers = Inputs(self.space, (entry,))(states)[:, 0]
         if np.isnan(numbers).any() and not kind.startswith(("tensor(float", "tensor(double")):
             raise self._no_missing(entry)
-        return numbers.astype(_DTYPES[kind])
+        return _as_kind(numbers, kind, entry.column, self.name)
 
     def _value(self, entry: ModelInput, kind: str, value: Any) -> Any:
         """What one input is given for one value."""
@@ -367,6 +366,22 @@ def classes_in_graph(content: bytes) -> tuple[Any, ...]:
             if not found and attribute.name.startswith("classlabels_"):
                 found = list(onnx.helper.get_attribute_value(attribute))
     return tuple(label.decode() if isinstance(label, bytes) else label for label in found)
+
+
+def _as_kind(numbers: NDArray[np.float64], kind: str, column: str, name: str) -> NDArray[Any]:
+    """Numbers in the type of an input, which is never to cut off what it cannot hold."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = numbers.astype(_DTYPES[kind])
+    rounds = kind.startswith(("tensor(float", "tensor(double"))
+    lost = np.isinf(made) if rounds else made.astype(float) != numbers
+    if not lost.any():
+        return made
+    first = float(numbers[lost][0])
+    raise ModelError(
+        f"model '{name}' takes '{column}' as a {kind}, which does not hold {first:g}: make the "
+        "feature an integer or boolean if it is one, or export the model with an input that holds "
+        "it"
+    )
 
 
 def _dtype(kind: str, name: str) -> Any:

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pear.decision.adapters.fast_columns import FastColumns, fast_columns
 from pear.decision.adapters.frames import FrameMaker
-from pear.decision.adapters.known_values import check_known_values, learnt_values
+from pear.decision.adapters.known_values import Learnt, check_known_values, learnt_values
+from pear.decision.adapters.spellings import spelling_doubts
 from pear.decision.blackbox import BlackBox, probe_states
 from pear.decision.first_look import SAME
 from pear.decision.inputs import (
     Inputs,
     MatrixScores,
     feature_order,
-    in_order_words,
     what_to_declare,
 )
 from pear.errors import InvalidSetting, ModelError
@@ -84,6 +85,7 @@ def from_sklearn(
     kind = inputs if isinstance(inputs, str) else "auto"
     columns = column_names(model)
     doubts: list[str] = []
+    learnt: dict[str, Learnt] = {}
     maker: FrameMaker | Inputs
     if kind == "frame" or (kind == "auto" and columns):
         maker = _frame(model, space, columns, declared, category_dtype, name)
@@ -92,10 +94,11 @@ def from_sklearn(
     elif declared:
         maker = Inputs(space, declared)
     else:
-        maker, doubts = _without_names(model, space, name)
+        maker = _without_names(model, space, name)
     _check_width(model, maker, name)
     if isinstance(maker, FrameMaker):
-        doubts += check_known_values(learnt_values(model, maker), maker, name)
+        learnt = learnt_values(model, maker)
+        doubts += check_known_values(learnt, maker, name)
     favourable = tuple(class_key(value) for value in problem.goal.favourable)
     function = SklearnScores(model, space, name, maker, _method(model, name), favourable)
     classes = function.classes if function.method == "predict_proba" else ()
@@ -103,6 +106,8 @@ def from_sklearn(
     seen = {entry.source for entry in entries}
     uses = tuple(feature for feature in space.names if feature in seen)
     black_box = BlackBox(function, space, problem.goal, name, classes, uses=uses)
+    if isinstance(maker, FrameMaker):
+        doubts += spelling_doubts(function.of_table, maker, learnt, name)
     black_box.doubts = (*doubts, *own_decisions(black_box, function))
     return black_box.checked()
 
@@ -188,6 +193,10 @@ class SklearnScores:
             )
         wanted = self.favourable or (class_key(self.classes[-1] if self.classes else 1),)
         return np.array([class_key(value) in wanted for value in decided.tolist()], float)
+
+    def of_table(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        """Scores of a table as it stands."""
+        return self._scores(self.model, table)
 
     def table(self, states: States) -> Any:
         """What the model is given for these states."""
@@ -278,26 +287,39 @@ def _in_order(space: FeatureSpace, kind: str, name: str) -> Inputs:
     return numbers
 
 
-def _without_names(
-    model: Any, space: FeatureSpace, name: str
-) -> tuple[FrameMaker | Inputs, list[str]]:
+def _without_names(model: Any, space: FeatureSpace, name: str) -> FrameMaker | Inputs:
     """What a model is given that remembers no columns, where there is one thing it can be."""
     width = getattr(model, "n_features_in_", None)
     if width is None:
-        return FrameMaker(space, space.names), [
-            f"model '{name}' does not say what it was fitted on: it is given a table with the "
-            "features as columns; declare [model.inputs] to be sure"
-        ]
+        maker = FrameMaker(space, space.names)
+        if _reads_by_place(model, maker):
+            raise ModelError(
+                f"model '{name}' does not say what it was fitted on, and reads the columns of a "
+                "table by their place, whatever their names: nothing says which is which feature; "
+                f"{what_to_declare(space)}, or pass inputs='numbers' or 'frame' if they are the "
+                "features in their order"
+            )
+        return maker
     numbers = feature_order(space)
-    if numbers is not None and width == len(space):
-        return numbers, [
-            f"model '{name}' was fitted on an array without column names: {in_order_words(space)}"
-        ]
+    if numbers is not None and width == len(space) == 1:
+        return numbers
+    in_order = ", or pass inputs='numbers' if they are the features in their order"
     raise ModelError(
         f"model '{name}' was fitted on an array of {width} columns without names, and nothing says "
         f"which of them is which of the {len(space)} features; fit it on a DataFrame with the "
         f"feature names as columns, or {what_to_declare(space)}"
+        f"{in_order if numbers is not None and width == len(space) else ''}"
     )
+
+
+def _reads_by_place(model: Any, maker: FrameMaker) -> bool:
+    """Whether a model takes the same table for another one when its columns change places."""
+    table = maker(probe_states(maker.space, 64, np.random.default_rng(2)))
+    ask = getattr(model, _method(model, type(model).__name__))
+    try:
+        return not np.array_equal(ask(table), ask(table[table.columns[::-1]]))
+    except Exception:
+        return False  # It knows its columns, or cannot take any: the first look tells.
 
 
 def _check_width(model: Any, maker: FrameMaker | Inputs, name: str) -> None:
