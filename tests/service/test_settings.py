@@ -1,6 +1,7 @@
 """Every setting of the service can be given on the command line, and in the environment."""
 
 import pytest
+from tests.service.helpers import KEY, Talk, running
 from typer.testing import CliRunner
 
 from pear.cli import serve
@@ -72,3 +73,21 @@ def test_the_usual_value_on_the_command_line_goes_before_a_file(file, monkeypatc
     assert (found.demo, found.choices) == (True, 2)
     assert found.database.endswith("of.db")
     assert found.demo_key == seen[0].demo_key != ""
+
+
+@pytest.mark.parametrize("choices", [2, 3])
+def test_the_first_page_says_how_many_plans_are_shown_at_a_time(choices, tmp_path):
+    settings = Settings(
+        problem=str(tmp_path / "problem.toml"),
+        model="model.onnx",
+        database=f"sqlite:///{tmp_path / 'pear.db'}",
+        searchers=0,
+        demo_key=KEY,
+        log_level="error",
+        trusted_hosts=("testserver",),
+        choices=choices,
+    )
+    with running(settings) as client:
+        talk = Talk(client)
+        assert f"We show you {choices} plans at a time." in client.get(f"/c/{talk.token}").text
+        assert len(talk.read()["question"]["plans"]) == choices
