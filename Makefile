@@ -11,7 +11,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := learned,service,plots,experiments,cluster,onnx,docs,dev
+EXTRAS := learned,service,sign-in,traces,plots,experiments,cluster,onnx,docs,dev
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.service.helpers import PERSON, PROBLEM
+from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
 from pear.elicitation.says import check_record
 from pear.elicitation.words import points
 from pear.errors import InvalidSetting
-from pear.service.operation import Metrics
+from pear.service.operation import Metrics, Traces
 from pear.service.schemas import Step
 from pear.service.settings import Settings
 from pear.service.words import catalogue, day, from_form, picture, plain_number
@@ -126,3 +126,34 @@ def test_settings_come_from_the_command_line_the_environment_a_file_and_secrets(
 
 def test_dates_people_can_read():
     assert day(1_772_496_000) == "3 March 2026"
+
+
+# Traces
+
+
+def test_a_trace_goes_on_and_names_routes_but_no_link(settings):
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    spans, above = memory.InMemorySpanExporter(), "ab" * 16
+    with running(settings) as client:
+        service, traces = client.service, Traces(exporter=spans)
+        service.traces = service.database._traces = service.searchers._traces = traces
+        talk = Talk(client)
+        client.get(talk.path, headers={"traceparent": f"00-{above}-00f067aa0ba902b7-01"})
+        client.get("/c/nothing")
+    found = spans.get_finished_spans()
+    mine = [span for span in found if f"{span.context.trace_id:032x}" == above]
+    names = {span.name for span in mine}
+    assert {"GET /api/v1/links/{token}", "search look", "database by_token"} <= names
+    [request] = [span for span in mine if span.kind.name == "SERVER"]
+    assert request.attributes["http.response.status_code"] == 200
+    assert request.attributes["pear.conversation"] == talk.id
+    assert all(span.parent is not None for span in mine)
+    everything = "".join(span.to_json() for span in found)
+    assert talk.token not in everything
+    assert str(PERSON["income"]) not in everything
+
+
+def test_without_a_collector_nothing_is_traced_and_nothing_needed(monkeypatch):
+    monkeypatch.setattr("pear.service.operation.require", None)
+    with Traces().span("request", {}) as span:
+        span.tell("other", failed=True, number=1)

@@ -26,16 +26,13 @@ from pear.optional import require
 try:
     from pear.service.settings import Settings, Stated
 except ImportError:  # without the extra: the command says what to install
-    Settings = None  # type: ignore[assignment, misc]
+    Settings = Stated = None  # type: ignore[assignment, misc]
 
 
 def command(
     problem: Annotated[
         Path | None, typer.Argument(help="The problem file; may be left out with --demo.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
-    workers: Annotated[int, typer.Option(help="Web processes.")] = 1,
     new_key: Annotated[str, typer.Option(help="Make a key of this name, show it, exit.")] = "",
     key_roles: Annotated[
         str, typer.Option(help="What the new key may do: create, read, administer.")
@@ -65,13 +62,13 @@ def command(
     elif export_answers is not None:
         _export_answers(stated.database, stated.problem, export_answers)
     else:
-        with ended_in_order(), completed(stated, host) as settings:
+        with ended_in_order(), completed(stated) as settings:
             _check(settings)
-            typer.echo(f"PEAR at http://{host}:{port}")
+            place = f"http://{settings.host}:{settings.port}"
+            typer.echo(f"PEAR at {place}")
             if settings.demo_key:
-                lender = f"http://{host}:{port}/lender"
-                typer.echo(f"Lender's side at {lender} with the key {settings.demo_key}")
-            run(settings, host=host, port=port, workers=workers)
+                typer.echo(f"Lender's side at {place}/lender with the key {settings.demo_key}")
+            run(settings)
 
 
 def _with_every_setting(function: Any) -> Any:
@@ -113,22 +110,13 @@ def _option(name: str, field: Any) -> Any:
 _with_every_setting(command)
 
 
-def run(
-    settings: Any,
-    *,
-    host: str,
-    port: int,
-    workers: int,
-    app: Any = "pear.service.app:from_environment",
-) -> None:
+def run(settings: Any, app: Any = "pear.service.app:from_environment") -> None:
     """Run the web processes until they are stopped; ``app`` is one, or where they find it."""
     from pear.service.operation import BACKLOG, SHARED_COUNTS
 
-    if workers < 1:
-        raise InvalidSetting(f"'workers' must be at least 1 (got {workers!r})")
     os.environ |= settings.to_environment()
     with ExitStack() as until_the_end:
-        if workers > 1:
+        if settings.workers > 1:
             counts = tempfile.TemporaryDirectory(prefix="pear-counts-")
             os.environ[SHARED_COUNTS] = until_the_end.enter_context(counts)
         require("uvicorn").run(
@@ -139,9 +127,9 @@ def run(
             backlog=BACKLOG,
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=list(settings.trusted_proxies),
-            host=host,
-            port=port,
-            workers=workers,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
             access_log=False,
             log_level="warning",
             server_header=False,
@@ -149,10 +137,10 @@ def run(
         )
 
 
-def _own_names(settings: Stated, host: str) -> tuple[str, ...]:
+def _own_names(settings: Stated) -> tuple[str, ...]:
     """The names this service is reached by where none are stated."""
     own = urlsplit(settings.base_url).hostname
-    names = ("localhost", "127.0.0.1", "[::1]", socket.gethostname(), host, own)
+    names = ("localhost", "127.0.0.1", "[::1]", socket.gethostname(), settings.host, own)
     return tuple(dict.fromkeys(name.lower() for name in names if name and name != "0.0.0.0"))
 
 
@@ -162,6 +150,10 @@ def _check(settings: Any) -> None:
     from pear.service.engine import stated_problem
     from pear.service.words import catalogue
 
+    if settings.oidc_issuer:
+        require("authlib.integrations.httpx_client")
+    if settings.traces:
+        require("opentelemetry.exporter.otlp.proto.http")
     catalogue(settings.language)
     problem = stated_problem(settings.problem)
     if settings.model:
@@ -208,7 +200,7 @@ def ended_in_order() -> Iterator[None]:
 
 
 @contextmanager
-def completed(stated: Stated, host: str) -> Iterator[Settings]:
+def completed(stated: Stated) -> Iterator[Settings]:
     """The settings, with what a problem file or the demonstration brings where nothing is stated.
 
     The demonstration has a lender's key, and a database that is gone afterwards.
@@ -227,7 +219,7 @@ def completed(stated: Stated, host: str) -> Iterator[Settings]:
             folder = tempfile.mkdtemp(prefix="pear-demo-")
             missing["database"] = f"sqlite:///{Path(folder) / 'pear.db'}"
     if not stated.trusted_hosts:
-        missing["trusted_hosts"] = _own_names(stated, host)
+        missing["trusted_hosts"] = _own_names(stated)
     try:
         yield Settings(**{**missing, **stated.model_dump(exclude_unset=True)})
     finally:

@@ -53,8 +53,9 @@ def command(
 
     if simulate and export is None:
         raise InvalidSetting("'--simulate' needs '--export': the file for what is found")
-    stated = Stated.read(**({"problem": str(problem)} if problem else {"demo": True}))
-    with ended_in_order(), completed(stated, host) as settings:
+    given: dict[str, Any] = {"problem": str(problem)} if problem else {"demo": True}
+    stated = Stated.read(**given, host=host, port=port, workers=1)
+    with ended_in_order(), completed(stated) as settings:
         engine = make_study_engine(settings)
         found = _people(settings, engine, people)
         study = Study(engine.problem, found, n_tasks=tasks, own=own, seed=seed)
@@ -69,7 +70,7 @@ def command(
             typer.echo(f"{len(table):,} tasks of {n:,} participants are in {export}.")
             return
         typer.echo(f"The study is at http://{host}:{port}/study; what happens is in {output}.")
-        run(settings, host=host, port=port, workers=1, app=study_app(study, output, settings))
+        run(settings, app=study_app(study, output, settings))
 
 
 def _people(settings: Any, engine: Any, path: Path | None) -> dict[str, Any]:

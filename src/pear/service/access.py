@@ -25,6 +25,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pear.errors import InvalidSetting, PearError
 from pear.service.database import Database, audit, keys, secrets, sign_ins
+from pear.service.settings import ROLES
 
 REPLAY_MISMATCH = "this Idempotency-Key was used for another request; send a new key with it"
 
@@ -171,9 +172,8 @@ def _slow(pin: str, salt: str) -> str:
 
 SIGN_IN_SECONDS = 8 * 3600
 
-ROLES = ("create", "read", "administer")
-"""``create`` makes links, ``read`` sees how conversations went, ``administer`` deletes them,
-confirms corrections, makes and revokes keys, and reads the log."""
+STAFF = "signs in"
+"""The owner of entries of people, who sign in; keys of machines have none or another."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +239,22 @@ class Keys:
         if known is None or (known.name, known.roles, known.owner) != (name, tuple(roles), owner):
             raise ReplayMismatch(REPLAY_MISMATCH)
         return key, known
+
+    def staff(self, subject: str, name: str, roles: Sequence[str]) -> Key | None:
+        """The entry of somebody who signed in elsewhere, until that ends; None if it was revoked.
+
+        No key opens it: what is stored in its place is the hash of one that nobody has.
+        """
+        number, now = hashed(f"staff:{subject}")[:32], time.time()
+        mine = keys.c.id == number
+        given = {"name": name, "roles": ",".join(roles), "expires_at": now + SIGN_IN_SECONDS}
+        row = {"id": number, "created_at": now, "key_hash": hashed(new_key()), "owner": STAFF}
+        with suppress(IntegrityError), self.database.writing() as connection:
+            connection.execute(insert(keys).values(**row, **given))
+        with self.database.writing() as connection:
+            connection.execute(update(keys).where(mine).values(**given))
+            entry = _key(connection.execute(select(*COLUMNS).where(mine)).first())
+        return entry if entry is not None and entry.valid else None
 
     def ensure(self, name: str, key: str) -> None:
         """Add a given key that may do everything, unless it is there."""

@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any
@@ -31,7 +31,7 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, operation, pages
+from pear.service import api, lender, operation, pages, staff
 from pear.service.access import ReplayMismatch
 from pear.service.conversations import ServedElsewhere, Stale
 from pear.service.database import DatabaseUnavailable
@@ -81,6 +81,8 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """The application of one service."""
     operation.set_up(settings.log_level)
     service = service or make_service(settings)
+    if settings.oidc_issuer and service.sign_in is None:
+        service.sign_in = staff.SignIn(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -107,6 +109,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.include_router(lender.api)
     app.include_router(pages.router, include_in_schema=False)
     app.include_router(lender.pages, include_in_schema=False)
+    app.include_router(staff.pages, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
     _add_probes(app, service)
     _add_errors(app)
@@ -215,7 +218,7 @@ def _add_errors(app: FastAPI) -> None:
         found = _from_ours(request, error)
         if found.headers and "Retry-After" in found.headers:
             service_of(request).metrics.refuse()
-        if found.status >= 500:
+        if found.status >= 500 and not isinstance(error, Busy):
             facts = {"why": str(error)} if isinstance(error, WorkerFailed) else {}
             note("error", level=logging.ERROR, exc_info=error, **facts)
         return answer_error(request, found)
@@ -337,34 +340,50 @@ class Around:
                 headers["X-Request-ID"] = request_id
             await send(message)
 
+        with self.service.traces.span(scope["method"], _trace_above(scope)) as span:
+            await self._guarded(scope, receive, send_safely, seen)
+            route, facts = _route(scope), scope["state"].get("facts", {})
+            span.tell(
+                f"{scope['method']} {route}",
+                failed=seen["status"] >= 500,
+                http__request__method=scope["method"],
+                http__route=route,
+                http__response__status_code=seen["status"],
+                pear__request=request_id,
+                **{f"pear.{name}": value for name, value in facts.items()},
+            )
+        seconds = time.perf_counter() - began
+        self.service.metrics.observe(scope["method"], route, seen["status"], seconds)
+        note(
+            "request",
+            request=request_id,
+            method=scope["method"],
+            route=route,
+            status=seen["status"],
+            ms=round(1000 * seconds, 1),
+            **facts,
+        )
+
+    async def _guarded(
+        self, scope: Scope, receive: Receive, send: Send, seen: Mapping[str, Any]
+    ) -> None:
+        """The application, within the limits of a request; whatever fails has the one shape."""
         try:
             if not self._known_host(scope):
                 raise ServiceError(400, "This service is not reached by that name.")
             if _declared(scope) > self.max_body:
                 raise _Refused.too_large(self.max_body)
-            await self.app(scope, self._limited(receive), send_safely)
+            await self.app(scope, self._limited(receive), send)
         except ServiceError as failure:
-            await self._answer(failure, scope, receive, send_safely, seen["started"])
+            await self._answer(failure, scope, receive, send, seen["started"])
         except _Refused as failure:
             refused = ServiceError(failure.status_code, failure.detail, failure.headers)
-            await self._answer(refused, scope, receive, send_safely, seen["started"])
-        except Exception as failure:  # whatever it is, the answer has the one shape
-            note("error", level=logging.ERROR, request=request_id, exc_info=failure)
+            await self._answer(refused, scope, receive, send, seen["started"])
+        except Exception as failure:
+            number = scope["state"]["request_id"]
+            note("error", level=logging.ERROR, request=number, exc_info=failure)
             error = ServiceError(500, UNKNOWN)
-            await self._answer(error, scope, receive, send_safely, seen["started"])
-        finally:
-            seconds = time.perf_counter() - began
-            route = _route(scope)
-            self.service.metrics.observe(scope["method"], route, seen["status"], seconds)
-            note(
-                "request",
-                request=request_id,
-                method=scope["method"],
-                route=route,
-                status=seen["status"],
-                ms=round(1000 * seconds, 1),
-                **scope["state"].get("facts", {}),
-            )
+            await self._answer(error, scope, receive, send, seen["started"])
 
     def _known_host(self, scope: Scope) -> bool:
         """Whether the service is meant: else its links would lead to whoever sent this name."""
@@ -413,6 +432,12 @@ def _request_id(scope: Scope) -> str:
         if name == b"x-request-id" and re.fullmatch(rb"[A-Za-z0-9._-]{8,64}", value):
             return str(value.decode())
     return secrets.token_hex(8)
+
+
+def _trace_above(scope: Scope) -> dict[str, str]:
+    """What a request says of the trace it is part of."""
+    named = (b"traceparent", b"tracestate")
+    return {n.decode(): v.decode("latin-1") for n, v in scope["headers"] if n in named}
 
 
 def _declared(scope: Scope) -> int:

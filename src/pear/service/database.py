@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +45,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from pear.errors import InvalidSetting, PearError
+from pear.service.operation import Traces
 
 metadata = MetaData()
 
@@ -200,8 +202,9 @@ class DatabaseUnavailable(PearError):
 class Database:
     """An SQLite file or a PostgreSQL database, by its address."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, traces: Traces | None = None) -> None:
         self.url = _checked(address)
+        self._traces = traces or Traces()
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         if self.is_sqlite and self.url.database:
             _make_private(Path(self.url.database))
@@ -218,6 +221,9 @@ class Database:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
         self._writing = self.engine.execution_options(write=True)
+        # SQLite has one writer at a time, and those who wait for it look again after ever longer
+        # pauses: here they take turns.
+        self._turn = threading.Lock() if self.is_sqlite else nullcontext()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
         self._waiting = 0
 
@@ -231,10 +237,11 @@ class Database:
         self._waiting += 1
         future = self._threads.submit(function, *arguments, **options)
         future.add_done_callback(self._one_less)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE_SECONDS)
-        except TimeoutError:
-            raise DatabaseUnavailable("the database does not answer") from None
+        with self._traces.span(f"database {getattr(function, '__name__', 'call')}"):
+            try:
+                return await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE_SECONDS)
+            except TimeoutError:
+                raise DatabaseUnavailable("the database does not answer") from None
 
     def _one_less(self, _: object) -> None:
         self._waiting -= 1
@@ -248,7 +255,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction: all of it is on disk when the block ends, or none of it."""
-        with self._writing.begin() as connection:
+        with self._turn, self._writing.begin() as connection:
             yield connection
 
     def ping(self) -> None:

@@ -362,7 +362,7 @@ async def home(request: Request, offset: Annotated[int, Query(ge=0, le=1_000_000
     """The conversations, or the form to sign in."""
     service, key, subject = await signed_in(request)
     if key is None:
-        return _sign_in_page(service, request, wrong=False)
+        return sign_in_page(service, request, wrong=False)
     allowed(key, "read")
     rows, total = await service.database.run(
         lambda: service.store.summaries(limit=ROWS, offset=offset)
@@ -387,7 +387,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**line, "made": made, "state": "expired" if ended else line["stage"]}
 
 
-def _sign_in_page(service: Service, request: Request, *, wrong: bool) -> Response:
+def sign_in_page(service: Service, request: Request, *, wrong: bool) -> Response:
     return sealed(
         service,
         request,
@@ -398,6 +398,7 @@ def _sign_in_page(service: Service, request: Request, *, wrong: bool) -> Respons
             demo=service.settings.demo,
             csrf=csrf,
             wrong=wrong,
+            elsewhere=service.sign_in is not None,
             here="",
         ),
     )
@@ -405,8 +406,10 @@ def _sign_in_page(service: Service, request: Request, *, wrong: bool) -> Respons
 
 @pages.post("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Sign in with a key."""
+    """Sign in with a key, where people do not sign in elsewhere."""
     service = service_of(request)
+    if service.sign_in is not None:
+        raise ServiceError(404, "People sign in elsewhere here; keys are for machines.")
     form, _ = await form_of(service, request, cookie_subject(request))
     key = await service.database.run(service.keys.find, form.get("key", "").strip())
     if key is None:
@@ -414,7 +417,7 @@ async def sign_in(request: Request) -> Response:
         service.pace(service.per_stranger, address_of(request))
     await service.note(request, key, "sign in" if key else "sign in refused")
     if key is None:
-        return _sign_in_page(service, request, wrong=True)
+        return sign_in_page(service, request, wrong=True)
     response = RedirectResponse("/lender", 303)
     set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))
     return response

@@ -1,10 +1,10 @@
 """What does whoever runs the service see of it, and how is it kept from being held up?
 
-One line for each request, and counts: routes, status codes, times and the numbers of conversations,
-never an address, which is its conversation's secret, and never anyone's data. A connection gets
-little time until it has sent a request, and a place among few: a client that opens connections and
-says nothing, or says it one byte at a time, is ended before it costs anyone else anything. What
-waits longest without a request goes first when there are too many.
+One line for each request, counts, and traces where they are wanted: routes, status codes, times and
+the numbers of conversations, never an address, which is its conversation's secret, and never
+anyone's data. A connection gets little time until it has sent a request, and a place among few: a
+client that opens connections and says nothing, or says it one byte at a time, is ended before it
+costs anyone else anything. What waits longest without a request goes first when there are too many.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ import resource
 import sys
 import traceback
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from pythonjsonlogger.json import JsonFormatter
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pear.optional import require
 
 LOGGER = logging.getLogger("pear.service")
 
@@ -58,6 +63,69 @@ def set_up(level: str = "info") -> None:
 def note(event: str, *, level: int = logging.INFO, exc_info: Any = None, **facts: Any) -> None:
     """Write one line; the facts must hold no feature value and no token."""
     LOGGER.log(level, event, extra={"facts": facts}, exc_info=exc_info)
+
+
+class Traces:
+    """Spans of requests and searches, sent to a collector; without an address there are none.
+
+    Ours and not an instrumentation's: a span names the route, never the address, which is the
+    secret of its conversation. ``exporter`` takes the spans where none are to be sent.
+    """
+
+    def __init__(self, address: str = "", exporter: Any = None) -> None:
+        self._tracer: Any = None
+        if not address and exporter is None:
+            return
+        trace = require("opentelemetry.sdk.trace")
+        export = require("opentelemetry.sdk.trace.export")
+        resources = require("opentelemetry.sdk.resources")
+        if exporter is None:
+            http = require("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+            exporter = http.OTLPSpanExporter(endpoint=address)
+        named = resources.Resource.create({"service.name": "pear"})
+        self._provider = trace.TracerProvider(resource=named)
+        self._provider.add_span_processor(export.BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("pear.service")
+
+    @contextmanager
+    def span(self, name: str, headers: Mapping[str, str] | None = None) -> Iterator[Span]:
+        """A span below the one at work, or below the one that ``headers`` of a request name."""
+        if self._tracer is None:
+            yield Span(None)
+            return
+        api = require("opentelemetry.trace")
+        above = None
+        if headers is not None:
+            above = require("opentelemetry.propagate").extract(headers)
+        kind = api.SpanKind.INTERNAL if headers is None else api.SpanKind.SERVER
+        # An error's words may hold someone's data: it is named by its kind, by who catches it.
+        with self._tracer.start_as_current_span(
+            name, above, kind, record_exception=False, set_status_on_exception=False
+        ) as span:
+            yield Span(span)
+
+    def stop(self) -> None:
+        """Send what is still to be sent."""
+        if self._tracer is not None:
+            self._provider.shutdown()
+
+
+@dataclass(frozen=True)
+class Span:
+    """One span, or none."""
+
+    span: Any
+
+    def tell(self, name: str = "", *, failed: bool = False, **facts: Any) -> None:
+        """Facts about it; they must hold no feature value and no token."""
+        if self.span is None:
+            return
+        if name:
+            self.span.update_name(name)
+        self.span.set_attributes({key.replace("__", "."): v for key, v in facts.items()})
+        if failed:
+            api = require("opentelemetry.trace")
+            self.span.set_status(api.StatusCode.ERROR)
 
 
 class Metrics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 from fastapi import Request as HttpRequest
@@ -84,13 +84,20 @@ def sealed(service: Service, request: HttpRequest, render: Callable[[str], Respo
     return response
 
 
-def set_cookie(service: Service, response: Response, name: str, value: str) -> None:
+def set_cookie(
+    service: Service,
+    response: Response,
+    name: str,
+    value: str,
+    *,
+    same_site: Literal["strict", "lax"] = "strict",
+) -> None:
     """A cookie that scripts cannot read and other sites cannot use."""
     response.set_cookie(
         name,
         value,
         httponly=True,
-        samesite="strict",
+        samesite=same_site,
         secure=service.settings.cookies_are_secure,
         path="/",
     )

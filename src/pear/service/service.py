@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
@@ -31,12 +32,15 @@ from pear.service.access import (
 from pear.service.conversations import Conversations
 from pear.service.database import Database
 from pear.service.engine import make_engine, stated_problem
-from pear.service.operation import Metrics, note
+from pear.service.operation import Metrics, Traces, note
 from pear.service.schemas import ServiceError, retry_later
 from pear.service.settings import Settings
 from pear.service.store import Conversation, Store
 from pear.service.words import Presenter, catalogue
 from pear.service.workers import EngineMaker, Searchers
+
+if TYPE_CHECKING:
+    from pear.service.staff import SignIn
 
 
 @dataclass
@@ -53,10 +57,12 @@ class Service:
     presenter: Presenter
     texts: Catalogue
     metrics: Metrics
+    traces: Traces
     per_link: RateLimit
     per_key: RateLimit
     per_stranger: RateLimit
     forms: FormTokens = field(default_factory=lambda: FormTokens(b""))
+    sign_in: SignIn | None = None
     ready: bool = False
     _scrubber: asyncio.Task[None] | None = None
     _scrubbed: float = -math.inf
@@ -81,6 +87,7 @@ class Service:
                 await self._scrubber
         await run_in_threadpool(self.searchers.stop)
         await run_in_threadpool(self.database.close)
+        await run_in_threadpool(self.traces.stop)
 
     async def forget(self, conversation: Conversation) -> None:
         """Delete a conversation and everything in it, at once."""
@@ -241,14 +248,15 @@ def address_of(request: Request) -> str:
 
 def make_service(settings: Settings, maker: EngineMaker | None = None) -> Service:
     """All parts of a service, not started yet; ``maker`` makes the engine of each searcher."""
-    problem = stated_problem(settings.problem)
-    database = Database(settings.database)
+    problem, traces = stated_problem(settings.problem), Traces(settings.traces)
+    database = Database(settings.database, traces)
     store, keys = Store(database), Keys(database)
     searchers = Searchers(
         maker or partial(make_engine, settings),
         settings.searchers,
         seconds=settings.search_seconds,
         most_waiting=settings.most_waiting,
+        traces=traces,
     )
     texts = catalogue(settings.language)
     return Service(
@@ -262,6 +270,7 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
         presenter=Presenter(problem, texts, settings.max_questions),
         texts=texts,
         metrics=Metrics(),
+        traces=traces,
         per_link=RateLimit(settings.link_per_minute),
         per_key=RateLimit(settings.key_per_minute),
         per_stranger=RateLimit(settings.stranger_per_minute),

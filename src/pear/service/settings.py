@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -19,6 +20,10 @@ FILE, SECRETS = "PEAR_SETTINGS", "PEAR_SECRETS"
 """Environment variables that name a file of settings, and a folder with a file for each."""
 
 PREFIX = "PEAR_"
+
+ROLES = ("create", "read", "administer")
+"""``create`` makes links, ``read`` sees how conversations went, ``administer`` deletes them,
+confirms corrections, makes and revokes keys, and reads the log."""
 
 SCHEMES = ("https://", "http://", "mailto:", "tel:")
 
@@ -53,6 +58,9 @@ class Stated(BaseSettings):
     database: str = Field(
         "sqlite:///pear.db", description="sqlite:///FILE or postgresql+psycopg://user@host/name."
     )
+    host: str = Field("127.0.0.1", description="The address to listen on.")
+    port: int = Field(8000, ge=1, le=65535, description="The port to listen on.")
+    workers: AtLeastOne = Field(1, description="Web processes; all share the database.")
     base_url: str = Field("", description="The address in links, if not this one.")
     language: str = Field("en", description="The language of the page.")
     human_link: str = Field("", description="Where to ask for a person (https:, mailto:, tel:).")
@@ -119,6 +127,18 @@ class Stated(BaseSettings):
     confirm_corrections: bool = Field(
         True, description="Corrections to protected or immutable data wait for the lender."
     )
+    oidc_issuer: str = Field(
+        "", description="Where staff sign in (OpenID Connect); keys are for machines only then."
+    )
+    oidc_client: str = Field("", description="The name this service has there.")
+    oidc_secret: str = Field("", description="The secret that goes with the name.")
+    oidc_claim: str = Field("groups", description="The claim that says what somebody may do.")
+    oidc_roles: Names = Field(
+        (), description="What each value of the claim may do: staff=create+read,heads=administer."
+    )
+    traces: str = Field(
+        "", description="Where OpenTelemetry traces go, as http://collector:4318/v1/traces."
+    )
     secure_cookies: bool = Field(
         False, description="Send cookies over HTTPS only; so it is where --base-url is https."
     )
@@ -178,6 +198,26 @@ class Settings(Stated):
             if address and not address.startswith(SCHEMES):
                 raise InvalidSetting(
                     f"'{name}' must start with https://, http://, mailto: or tel: (got {address!r})"
+                )
+        if self.oidc_issuer:
+            self._check_sign_in()
+
+    def _check_sign_in(self) -> None:
+        local = urlsplit(self.oidc_issuer).hostname in ("localhost", "127.0.0.1")
+        if not self.oidc_issuer.startswith("https://") and not local:
+            raise InvalidSetting(
+                f"'oidc_issuer' must start with https:// (got {self.oidc_issuer!r})"
+            )
+        for name in ("oidc_client", "oidc_secret", "oidc_roles", "base_url"):
+            if not getattr(self, name):
+                raise InvalidSetting(f"'{name}' is missing; signing in at 'oidc_issuer' needs it")
+        for stated in self.oidc_roles:
+            value, _, roles = stated.rpartition("=")
+            unknown = [role for role in roles.split("+") if role not in ROLES]
+            if not value or unknown:
+                raise InvalidSetting(
+                    f"'oidc_roles' must be like staff=create+read, of the roles "
+                    f"{', '.join(ROLES)} (got {stated!r})"
                 )
 
     @property

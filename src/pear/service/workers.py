@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from pear.errors import PearError, WorkerFailed
 from pear.parallel import Worker
+from pear.service.operation import Traces
 
 LEAN = 6
 """How many more may wait at a conversation's own searcher before it goes to another."""
@@ -109,9 +110,15 @@ class Searchers:
     """
 
     def __init__(
-        self, maker: EngineMaker, count: int, *, seconds: float = 20.0, most_waiting: int = 200
+        self,
+        maker: EngineMaker,
+        count: int,
+        *,
+        seconds: float = 20.0,
+        most_waiting: int = 200,
+        traces: Traces | None = None,
     ) -> None:
-        self._maker, self._most = maker, most_waiting
+        self._maker, self._most, self._traces = maker, most_waiting, traces or Traces()
         self._searchers = [_Searcher(_process(maker, seconds), seconds) for _ in range(count)]
         if not count:
             self._searchers = [_Searcher(_Thread(maker), seconds)]
@@ -133,8 +140,10 @@ class Searchers:
             seconds = self.waiting() * self._searchers[0].worker.typical_seconds
             raise Busy(max(1, math.ceil(seconds / len(self._searchers) / 2)))
         result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._choose(name).add(_Job(name, address, method, arguments, result))
-        return await result
+        with self._traces.span(f"search {method}") as span:
+            span.tell(pear__waiting=self.waiting())
+            self._choose(name).add(_Job(name, address, method, arguments, result))
+            return await result
 
     def _choose(self, name: str) -> _Searcher:
         own = self._searchers[zlib.crc32(name.encode()) % len(self._searchers)]
