@@ -1,6 +1,6 @@
 """Which plan is cheapest, with proof?"""
 
-from pear.planning.exact.memory import ScoreMemory
+from pear.planning.exact.asking import ScoreMemory
 from pear.planning.exact.planner import ExactPlanner
 from pear.planning.exact.search import Progress
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Floats, Indices
+from pear.planning.exact.asking import first_of_each
 from pear.planning.exact.kernel import bounds_of
-from pear.planning.exact.memory import first_of_each
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL
 

@@ -38,9 +38,14 @@ class Cursor(NamedTuple):
 
     At each depth, ``place`` and ``rank`` ``(K + 2,)`` say which child comes next; ``member``
     ``(K + 1,)`` are the features changed, ``chosen`` ``(K,)`` the options of all, ``steps``
-    ``(K + 2,)`` the changes made. ``undecided`` ``(K,)`` marks features that stay as they are so
-    far and may still change, where features are not taken parents first. ``cut`` ``(Q,)`` says
-    whether a query's cost has dropped anything; ``sums`` ``(4, R)`` is a work area.
+    ``(K + 2,)`` the changes made. ``lead`` ``(K + 2,)`` and ``sums`` ``(K + 2, R)`` are the bounds
+    of what is changed, by the leading row and under every row of weights; ``subtree``
+    ``(K + 2, R)`` those of everything below, where ``undecided`` ``(K,)`` features may still change
+    (only where features are not taken parents first).
+
+    ``open_queries`` ``(K + 3, Q)`` lists the queries that can afford to go on, ``n_open``
+    ``(K + 3,)`` of them: below a node there are no others. ``cut`` ``(Q,)`` says whether a query's
+    cost has dropped anything.
     """
 
     depth: Integers
@@ -49,9 +54,13 @@ class Cursor(NamedTuple):
     member: Integers
     chosen: Integers
     steps: Integers
-    undecided: NDArray[np.bool_]
-    cut: NDArray[np.bool_]
+    lead: Floats
     sums: Floats
+    subtree: Floats
+    undecided: NDArray[np.bool_]
+    open_queries: Integers
+    n_open: Integers
+    cut: NDArray[np.bool_]
 
 
 def at_the_root(options: Options) -> Cursor:
@@ -64,9 +73,13 @@ def at_the_root(options: Options) -> Cursor:
         member=np.zeros(k + 1, np.int64),
         chosen=np.zeros(k, np.int64),
         steps=np.zeros(k + 2, np.int64),
+        lead=np.zeros(k + 2),
+        sums=np.zeros((k + 2, rows)),
+        subtree=np.zeros((k + 2, rows)),
         undecided=np.zeros(k, np.bool_),
+        open_queries=np.repeat(np.arange(options.n_queries)[None], k + 3, axis=0),
+        n_open=np.full(k + 3, options.n_queries, np.int64),
         cut=np.zeros(options.n_queries, np.bool_),
-        sums=np.zeros((4, rows)),
     )
 
 
@@ -87,8 +100,11 @@ def below(
     minus infinity for a query that is decided. Returns how many assignments are listed, how many
     nodes were looked at, and whether the search has come to its end.
     """
-    n_features = len(cursor.chosen)
-    chosen, member = cursor.chosen, cursor.member
+    # One function that indexes whole arrays: calls and slices would take most of the time.
+    own, relief, parents, changes = choices.own, choices.relief, choices.parents, choices.changes
+    chosen, member, sums = cursor.chosen, cursor.member, cursor.sums
+    open_queries, n_open, cut = cursor.open_queries, cursor.n_open, cursor.cut
+    n_features, n_slots, n_rows, n_samples = *parents.shape, sums.shape[1], choices.n_samples
     most_steps, highest = choices.max_steps.max(), high.max()
     found = nodes = 0
     depth = cursor.depth[0]
@@ -96,6 +112,8 @@ def below(
         if found == len(bounds) or nodes >= most_nodes:
             cursor.depth[0] = depth
             return found, nodes, False
+
+        # The next child: one more feature with one of its options.
         place = cursor.place[depth]
         if place == n_features:
             depth -= 1
@@ -108,25 +126,78 @@ def below(
             continue
         option = choices.ranked[place, cursor.rank[depth]]
         cursor.rank[depth] += 1
-        steps = cursor.steps[depth] + choices.changes[place, option]
+        steps = cursor.steps[depth] + changes[place, option]
         if steps > most_steps:
             continue
         nodes += 1
         chosen[place], member[depth] = option, place
-        bound = lead_bound(choices, cursor, depth + 1)
+
+        # Its bound by the leading row.
+        cost = choices.lead_own[place, option]
+        for slot in range(n_slots):
+            parent = parents[place, slot]
+            if parent < 0:
+                break
+            cost += changes[place, option] * choices.lead_relief[place, slot, chosen[parent]]
+        least = changes[place, option] * choices.floor
+        bound = cursor.lead[depth] + max(least, cost)
+        cursor.lead[depth + 1] = bound
         if bound + choices.lead_rest > highest:
-            cursor.cut[:] = True
+            cut[:] = True
             chosen[place] = 0
             if choices.single:
                 # All further options of this feature are dearer.
                 cursor.rank[depth] = choices.n_ranked[place]
             continue
         affordable, listed = True, low[0] < bound <= high[0]
-        if len(cursor.sums[0]) > 1:
-            affordable, listed, bound = by_query(choices, cursor, depth + 1, steps, low, high)
-        elif bound > high[0]:
+        if n_rows == 1 and bound > high[0]:
             # What follows may cost less than nothing; this node itself is cut off.
-            cursor.cut[0] = True
+            cut[0] = True
+
+        # Its bounds under every row, and the queries that can afford them.
+        if n_rows > 1:
+            for row in range(n_rows):
+                sums[depth + 1, row] = own[place, option, row]
+            for slot in range(n_slots):
+                parent = parents[place, slot]
+                if parent < 0:
+                    break
+                other = chosen[parent]
+                if other > 0:
+                    for row in range(n_rows):
+                        sums[depth + 1, row] += (
+                            changes[place, option] * relief[place, slot, other, row]
+                        )
+            for row in range(n_rows):
+                sums[depth + 1, row] = sums[depth, row] + max(least, sums[depth + 1, row])
+            bound, going_on = np.inf, 0
+            listed, earlier = False, False
+            for number in range(n_open[depth]):
+                query = open_queries[depth, number]
+                if high[query] == -np.inf or steps > choices.max_steps[query]:
+                    continue
+                mean = lowest = 0.0
+                for row in range(query * n_samples, (query + 1) * n_samples):
+                    mean += sums[depth + 1, row]
+                    lowest += sums[depth + 1, row] + choices.rest[row]
+                mean, lowest = mean / n_samples, lowest / n_samples
+                if lowest == np.inf:
+                    continue
+                if lowest > high[query]:
+                    cut[query] = True
+                    continue
+                open_queries[depth + 1, going_on] = query
+                going_on += 1
+                if mean <= low[query]:
+                    earlier = True
+                elif mean <= high[query]:
+                    listed = True
+                    bound = min(bound, mean)
+                else:
+                    cut[query] = True
+            n_open[depth + 1] = going_on
+            affordable, listed = going_on > 0, listed and not earlier
+
         if listed and possible(choices, cursor):
             assignments[found] = chosen
             bounds[found] = bound
@@ -160,75 +231,70 @@ def lead_bound(choices: Choices, cursor: Cursor, count: int) -> float:
 
 @numba.njit(cache=True)
 def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
-    """Bounds under every row of weights, into the first two ``sums``: of the node itself, and of
-    everything below it, where undecided features may still change."""
-    itself, subtree = cursor.sums[0], cursor.sums[1]
-    cost, lowest = cursor.sums[2], cursor.sums[3]
-    itself[:] = 0.0
-    subtree[:] = 0.0
+    """Bounds of ``count`` changes in any order under every row of weights, into ``sums[count]``.
+
+    Into ``subtree[count]`` those of everything below, where undecided features may still change.
+    """
+    sums, subtree, chosen = cursor.sums, cursor.subtree, cursor.chosen
+    for row in range(sums.shape[1]):
+        sums[count, row] = subtree[count, row] = 0.0
     for number in range(count):
         feature = cursor.member[number]
-        option = cursor.chosen[feature]
+        option = chosen[feature]
         changes = choices.changes[feature, option]
-        cost[:] = choices.own[feature, option]
-        lowest[:] = cost
-        for slot in range(choices.parents.shape[1]):
-            parent = choices.parents[feature, slot]
-            if parent < 0:
-                break
-            if cursor.chosen[parent] > 0:
-                relief = choices.relief[feature, slot, cursor.chosen[parent]]
-                for row in range(len(relief)):
-                    cost[row] += changes * relief[row]
-                    lowest[row] += changes * relief[row]
-            elif cursor.undecided[parent]:
-                least = choices.least_relief[feature, slot]
-                for row in range(len(least)):
-                    lowest[row] += changes * least[row]
         floor = changes * choices.floor
-        for row in range(len(itself)):
-            itself[row] += max(floor, cost[row])
-            subtree[row] += max(floor, lowest[row])
+        for row in range(sums.shape[1]):
+            cost = lowest = choices.own[feature, option, row]
+            for slot in range(choices.parents.shape[1]):
+                parent = choices.parents[feature, slot]
+                if parent < 0:
+                    break
+                if chosen[parent] > 0:
+                    relief = changes * choices.relief[feature, slot, chosen[parent], row]
+                    cost += relief
+                    lowest += relief
+                elif cursor.undecided[parent]:
+                    lowest += changes * choices.least_relief[feature, slot, row]
+            sums[count, row] += max(floor, cost)
+            subtree[count, row] += max(floor, lowest)
 
 
 @numba.njit(cache=True)
 def by_query(
-    choices: Choices,
-    cursor: Cursor,
-    count: int,
-    steps: int,
-    low: Floats,
-    high: Floats,
+    choices: Choices, cursor: Cursor, count: int, steps: int, low: Floats, high: Floats
 ) -> tuple[bool, bool, float]:
-    """Whether some query can afford to go on, whether the node is listed, and its bound."""
+    """Whether some query can afford to go on, whether the node is listed, and its bound.
+
+    As within :func:`below`, where changes are made in any order.
+    """
     row_bounds(choices, cursor, count)
-    n_samples = choices.n_samples
-    least = np.inf
-    affordable, listed, earlier = False, False, False
-    for query in range(len(high)):
+    bound, going_on, n_samples = np.inf, 0, choices.n_samples
+    listed, earlier = False, False
+    for number in range(cursor.n_open[count]):
+        query = cursor.open_queries[count, number]
         if high[query] == -np.inf or steps > choices.max_steps[query]:
             continue
-        itself = subtree = rest = 0.0
+        mean = lowest = 0.0
         for row in range(query * n_samples, (query + 1) * n_samples):
-            itself += cursor.sums[0, row]
-            subtree += cursor.sums[1, row]
-            rest += choices.rest[row]
-        itself /= n_samples
-        subtree = (subtree + rest) / n_samples
-        if subtree == np.inf:
+            mean += cursor.sums[count, row]
+            lowest += cursor.subtree[count, row] + choices.rest[row]
+        mean, lowest = mean / n_samples, lowest / n_samples
+        if lowest == np.inf:
             continue
-        if subtree > high[query]:
+        if lowest > high[query]:
             cursor.cut[query] = True
             continue
-        affordable = True
-        if itself <= low[query]:
+        cursor.open_queries[count + 1, going_on] = query
+        going_on += 1
+        if mean <= low[query]:
             earlier = True
-        elif itself <= high[query]:
+        elif mean <= high[query]:
             listed = True
-            least = min(least, itself)
+            bound = min(bound, mean)
         else:
             cursor.cut[query] = True
-    return affordable, listed and not earlier, least
+    cursor.n_open[count + 1] = going_on
+    return going_on > 0, listed and not earlier, bound
 
 
 @numba.njit(cache=True)
@@ -258,8 +324,7 @@ def bounds_of(options: Options, assignments: NDArray[np.integer]) -> Floats:
 def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds: Floats) -> None:
     n_samples = choices.n_samples
     for number in range(len(assignments)):
-        count = 0
-        steps = 0
+        count = steps = 0
         for feature in range(len(cursor.chosen)):
             option = assignments[number, feature]
             cursor.chosen[feature] = option
@@ -269,11 +334,11 @@ def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds:
                 steps += choices.changes[feature, option]
         row_bounds(choices, cursor, count)
         for query in range(bounds.shape[1]):
-            total = 0.0
+            mean = 0.0
             for row in range(query * n_samples, (query + 1) * n_samples):
-                total += cursor.sums[0, row]
+                mean += cursor.sums[count, row]
             fits = steps <= choices.max_steps[query]
-            bounds[number, query] = total / n_samples if fits else np.inf
+            bounds[number, query] = mean / n_samples if fits else np.inf
 
 
 # With a bound of the score
@@ -282,9 +347,8 @@ def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds:
 class Nodes(NamedTuple):
     """Where a search stands, and what it keeps of each depth D on the way.
 
-    ``open_options`` ``(D, K, V)``, ``costs`` ``(D, K, V)`` the
-    least that an option adds, ``feature`` and ``option`` ``(D,)`` the choice being tried, -1 for
-    none yet.
+    ``open_options`` ``(D, K, V)``, ``costs`` ``(D, K, V)`` the least that an option adds,
+    ``feature`` and ``option`` ``(D,)`` the choice being tried, -1 for none yet.
     """
 
     cursor: Cursor
@@ -396,7 +460,7 @@ def _enter(
     bound = lead_bound(choices, cursor, depth)
     listed = low[0] < bound <= high[0]
     affordable = room >= 0
-    if affordable and len(cursor.sums[0]) > 1:
+    if affordable and cursor.sums.shape[1] > 1:
         affordable, listed, bound = by_query(choices, cursor, depth, made, low, high)
     if not affordable:
         return False, False, bound

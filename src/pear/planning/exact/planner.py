@@ -10,8 +10,7 @@ import numpy as np
 from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidSetting
-from pear.planning.exact.drive import Clock, drive
-from pear.planning.exact.memory import ScoreMemory
+from pear.planning.exact.asking import Clock, ScoreMemory, drive
 from pear.planning.exact.options import options_of
 from pear.planning.exact.search import FIRST_BATCH, Progress, Search
 from pear.planning.planner import Candidates, Memory, Planner, Query, Weights

@@ -17,15 +17,10 @@ import numpy as np
 
 from pear.arrays import Flags, Floats, Indices
 from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
+from pear.planning.exact.asking import ScoreMemory, first_of_each
+from pear.planning.exact.bands import BUFFER, Band
 from pear.planning.exact.heuristics import Asking, Explorer
-from pear.planning.exact.kernel import (
-    at_the_root,
-    at_the_top,
-    below,
-    bounds_of,
-    favourable_below,
-)
-from pear.planning.exact.memory import ScoreMemory, first_of_each
+from pear.planning.exact.kernel import bounds_of
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL, Pricing, equal
 from pear.problem import Certificate, Limits, walk
@@ -34,19 +29,13 @@ from pear.problem.plan import Verdict
 
 if TYPE_CHECKING:
     from pear.decision.ceilings import Inside, Specialised, Together
-    from pear.planning.exact.drive import Clock
+    from pear.planning.exact.asking import Clock
 
 FIRST_BATCH, LARGEST_BATCH = 64, 8_192
-BUFFER, FAVOURABLE = 16_384, 64
-"""Assignments listed before they are scored; fewer where only what may be favourable is listed."""
+WINDOW = 4
+"""How far ahead assignments are checked for whether they still matter, in batches."""
 SLICE = 20_000
 """Work, in rows, between two looks at the clock."""
-FEW_NODES = 1_000
-"""Bands with less than this hardly cost anything."""
-MOST_NARROWED = 4
-"""How often a band is narrowed before it is scored in the order it is listed."""
-GROWTH = 4.0
-"""A new band aims at this many times the nodes of the last one."""
 LEAST_WORK = 200_000
 """Work that enumeration may always take, however few rows may be asked."""
 NODES_PER_ROW = 20
@@ -54,7 +43,7 @@ NODES_PER_ROW = 20
 CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
 """Rows that take as long as one node with a bound of the score."""
 LOOK_INSIDE = 2_000
-"""Work after which a model that can be looked into is."""
+"""Work after which a model that can be looked into is; more for many queries, which share it."""
 FIRST_TRY = 4_000
 """Work after which a person without a plan gets a beam; each further try after five times that."""
 TRIES = 3
@@ -243,10 +232,12 @@ class Search:
             size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
             if ranks is None:
                 ranks = self.options.ranks(pending)
-            matters = self._matters(bounds[at:], steps[at:], ranks[at:])
+            near = slice(at, at + WINDOW * size)
+            matters = self._matters(bounds[near], steps[near], ranks[near])
             batch = at + np.flatnonzero(matters)[:size]
             if not len(batch):
-                return len(pending)
+                at = min(near.stop, len(pending))
+                continue
             scores = yield from self.ask(pending[batch])
             self._rounds += 1
             told = ~np.isnan(scores)
@@ -435,7 +426,8 @@ class Search:
     @property
     def _may_look_inside(self) -> bool:
         """Whether the model can still be read, and the search turns out to be work."""
-        return not self._looked and self._work >= LOOK_INSIDE
+        enough = LOOK_INSIDE * (3 + self.options.n_queries) / 4
+        return not self._looked and self._work >= enough
 
     def _look_inside(self) -> None:
         """Read the model, once."""
@@ -502,95 +494,3 @@ def _earlier(ranks: Indices, rank: Indices) -> Flags:
         return np.zeros(len(ranks), bool)
     first = (ranks != rank).argmax(axis=1)
     return np.asarray(ranks[np.arange(len(ranks)), first] < rank[first])
-
-
-class Band:
-    """A band of costs, and what is listed of it; the next one goes on where this one ends.
-
-    ``high`` ``(Q,)`` is its end: ``level`` steps of each query's own size, or infinity where that
-    is beyond everything.
-    """
-
-    def __init__(self, options: Options) -> None:
-        singles = options.single_costs
-        quarters = [float(mine[len(mine) // 4]) if len(mine) else 0.0 for mine in singles]
-        spans = [float(mine[-1] - mine[0]) / 8 if len(mine) else 0.0 for mine in singles]
-        self._options = options
-        self._base = np.array(quarters)
-        self._unit = np.maximum(np.maximum(spans, np.abs(quarters) * 0.125), 1e-300)
-        self._proven, self._last_nodes = -np.inf, 0
-        self.level, self._step = 0.125, 1.0
-        self.begun = False
-        self._narrowed = 0
-        self._assignments = np.empty((BUFFER, len(options.columns)), np.int16)
-        self._bounds = np.empty(BUFFER)
-        self.special: Specialised | None = None
-
-    @property
-    def high(self) -> Floats:
-        with np.errstate(over="ignore"):
-            high = self._base + self.level * self._unit
-        return np.asarray(np.where(high >= self._options.dearest, np.inf, high))
-
-    def begin(self, special: Specialised | None) -> None:
-        """From the root."""
-        self.special = special
-        self.cursor = at_the_root(self._options)
-        if special is not None:
-            self.nodes = at_the_top(self._options)
-        self.begun = self._whole = True
-        self._looked = 0
-
-    def go_on(
-        self, low: Floats, high: Floats, most_nodes: int
-    ) -> tuple[Indices, Floats, int, bool]:
-        """Look at some more nodes.
-
-        Returns the assignments listed, smallest bound first, with their bounds, how many nodes were
-        looked at, and whether that was the end.
-        """
-        if self.special is not None:
-            found, looked, finished = favourable_below(
-                self._options.choices, self.special, self.nodes, low, high, most_nodes,
-                self._assignments[:FAVOURABLE], self._bounds[:FAVOURABLE],
-            )  # fmt: skip
-        else:
-            found, looked, finished = below(
-                self._options.choices, self.cursor, low, high, most_nodes,
-                self._assignments, self._bounds,
-            )  # fmt: skip
-        self._looked += looked
-        assignments = self._assignments[:found].astype(np.intp)
-        bounds = self._bounds[:found].copy()
-        order = np.lexsort((self._options.steps(assignments), bounds))
-        return assignments[order], bounds[order], looked, finished
-
-    def cut(self, query: int) -> bool:
-        """Whether anything was left out of a finished band because of its cost."""
-        if self.special is not None:
-            return bool(np.isfinite(self.high[query]))
-        return bool(self.cursor.cut[query])
-
-    def narrow(self) -> bool:
-        """Begin again with a quarter of the band, where it holds too much and nothing is scored."""
-        if not self._whole or self._narrowed >= MOST_NARROWED or self.special is not None:
-            self._whole = False
-            return False
-        self._narrowed += 1
-        proven = self._proven if np.isfinite(self._proven) else self.level - 8 * self._step
-        self._step = (self.level - proven) / 4
-        self.level = proven + self._step
-        self.begun = False
-        return True
-
-    def advance(self) -> None:
-        """To the next band: wider by what the work of the last ones suggests."""
-        nodes, last = max(self._looked, 1), self._last_nodes
-        if nodes > FEW_NODES and nodes > last > 0:
-            rate = np.log(nodes / last) / (self.level - self._proven)
-            self._step = float(np.clip(np.log(GROWTH) / rate, self._step / 4, self._step * 4))
-        else:
-            self._step *= 2 if nodes > FEW_NODES else GROWTH
-        self._proven, self._last_nodes = self.level, nodes
-        self.level += self._step
-        self.begun, self._narrowed = False, 0
