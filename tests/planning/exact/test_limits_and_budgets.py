@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidRecord, InvalidSetting
-from pear.planning.exact import ExactPlanner
-from pear.planning.exact import drive as drive_module
+from pear.planning.exact import ExactPlanner, asking
 from pear.problem import Limits
 from tests.planning.exact.small_problems import Case, brute_force, cases
 from tests.planning.exact.test_ties_and_batches import accepts, flags
@@ -220,7 +219,7 @@ class SlowWorld:
 def test_the_clock_ends_a_slow_model_within_a_tenth(monkeypatch, per_row, people):
     problem = flags("abcdefghijklmnop", max_length=8)
     world = SlowWorld(per_row)
-    monkeypatch.setattr(drive_module.time, "monotonic", world.monotonic)
+    monkeypatch.setattr(asking.time, "monotonic", world.monotonic)
     planner = ExactPlanner(problem, world.asked(problem), max_rows=10**6, max_seconds=2.0)
     began = world.now
     plans = planner.plan_many(np.zeros((people, 16)), np.arange(2.0, 18.0))
@@ -235,7 +234,7 @@ def test_the_clock_ends_a_slow_model_within_a_tenth(monkeypatch, per_row, people
 def test_the_clock_ends_a_long_enumeration_too(monkeypatch):
     problem = flags("abcdefghijklmnopqrstuvwxyz", max_length=8)
     world = SlowWorld(per_row=0.0, per_look=0.02)
-    monkeypatch.setattr(drive_module.time, "monotonic", world.monotonic)
+    monkeypatch.setattr(asking.time, "monotonic", world.monotonic)
     planner = ExactPlanner(problem, world.asked(problem), max_rows=10**6, max_seconds=1.0)
     began = world.now
     plan = planner.plan(np.zeros(26), np.arange(2.0, 28.0))
