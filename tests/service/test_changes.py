@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlalchemy import update
 from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
+from pear.elicitation.says import Accepted
 from pear.problem import ActionSpace, CostGraph, Feature, FeatureSpace
 from pear.service.database import conversations
 from pear.service.service import forget_old, recheck_open
@@ -173,3 +174,60 @@ def test_old_conversations_are_forgotten_and_young_ones_kept(client):
     assert asyncio.run(forget_old(client.service)) == 1
     assert client.service.store.by_id(old.id) is None
     assert young.read()["stage"] == "question"
+
+
+def steps_of(view):
+    return [step["words"] for step in view["result"]["plan"]["steps"]]
+
+
+def test_a_promised_plan_is_still_promised_under_a_new_model_and_without_the_setting(settings):
+    with running(settings, honour_days=30) as client:
+        talk = Talk(client)
+        before = talk.finish()
+        assert "honours this plan until" in before["notices"][0]
+        assert not any("earlier plan" in notice for notice in before["notices"])
+    with running(settings, shift=-0.9) as client:
+        after = reopened(talk, client).read()
+        assert steps_of(after) != steps_of(before)
+        [promise] = [notice for notice in after["notices"] if "earlier plan" in notice]
+        assert all(words in promise for words in steps_of(before))
+        assert not any("honours this plan until" in notice for notice in after["notices"])
+        reopened(talk, client).post("limits", {"kind": "feature", "feature": "job"})
+        later = reopened(talk, client).read()
+        assert promise in later["notices"], "said as long as it holds"
+    with running(settings, shift=-9.0) as client:
+        none = reopened(talk, client).read()
+        assert none["stage"] == "no_plan"
+        assert promise in none["notices"]
+
+
+def test_a_promise_that_has_ended_is_not_repeated(settings, monkeypatch):
+    with running(settings, honour_days=3) as client:
+        talk = Talk(client)
+        talk.finish()
+    later = time.time() + 4 * 86400
+    monkeypatch.setattr("pear.service.store.time.time", lambda: later)
+    with running(settings, shift=-0.9) as client:
+        after = reopened(talk, client).read()
+        assert not any("earlier plan" in notice for notice in after["notices"])
+
+
+def test_without_a_promise_nothing_is_promised(settings):
+    with running(settings) as client:
+        view = Talk(client).finish()
+        assert not any("honours" in notice for notice in view["notices"])
+
+
+def test_a_plan_says_how_many_of_the_models_that_may_come_next_accept_it(settings):
+    from tests.service.helpers import Score
+
+    from pear.decision import BlackBox
+    from pear.service.engine import Case, Engine
+
+    def model(shift):
+        return BlackBox(Score(shift), PROBLEM.space, PROBLEM.goal)
+
+    engine = Engine(PROBLEM, model(0.0), settings, versions=[model(0.5), model(0.1), model(-9.0)])
+    seen = engine.look(Case("a", 1, PERSON, (Accepted(),)))
+    [lasts] = [notice for notice in seen.notices if notice.code == "lasts"]
+    assert (lasts.number, lasts.of) == (2, 3)

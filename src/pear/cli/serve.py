@@ -157,9 +157,11 @@ def _check(settings: Any) -> None:
     catalogue(settings.language)
     problem = stated_problem(settings.problem)
     if settings.model:
-        from pear.decision.adapters import load_model
+        from pear.decision import load_model, load_models
 
-        load_model(settings.model, problem)
+        load_model(settings.model, problem, agree=settings.agree)
+        if settings.versions:
+            load_models([settings.versions], problem)
     database = Database(settings.database)
     database.upgrade()
     database.close()

@@ -390,13 +390,14 @@ class Conversations:
             conversation.news,
         )
         seen: Seen = await self.searchers.run(conversation.id, "look", case, address=address)
-        standing, result = seen.standing, seen.standing.result
-        plan = result.plan if result and standing.stage == "plan" else None
+        standing = seen.standing
+        plan = standing.result.plan if standing.result and standing.stage == "plan" else None
         try:
             conversation = await self._database(
                 self.store.keep,
                 conversation,
                 plan,
+                self.settings.honour_days,
                 stage=standing.stage,
                 standing=standing,
                 notices=seen.notices,
@@ -405,7 +406,7 @@ class Conversations:
             )
         except Conflict:
             return None
-        return View(conversation, standing, seen.notices)
+        return View(conversation, standing, conversation.notices)
 
     async def _carried(self, conversation: Conversation) -> Conversation:
         """The conversation under today's problem and model, with as much of it as still stands."""

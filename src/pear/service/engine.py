@@ -18,6 +18,7 @@ from pear.elicitation import Session, Standing
 from pear.elicitation.says import Said, Undone
 from pear.elicitation.settings import Settings as SessionSettings
 from pear.planning.exact import ExactPlanner
+from pear.planning.robust import Robustness
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import Problem, Step
 from pear.problem.features import Record, Value
@@ -48,10 +49,13 @@ class News:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something a person is told once: the name of its text, and a number in it."""
+    """Something a person is told: the name of its text, and what stands in it."""
 
     code: str
     number: int = 0
+    of: int = 0
+    until: float = 0.0
+    steps: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,9 @@ class Engine:
         black_box: BlackBox,
         settings: Settings,
         prior: GaussianMixturePrior | None = None,
+        versions: Sequence[BlackBox] = (),
     ) -> None:
-        self.problem, self.black_box = problem, black_box
+        self.problem, self.black_box, self.versions = problem, black_box, tuple(versions)
         # Only the plan given needs a proof; plans to ask about or to compare with are found by
         # short searches, so that nobody waits long behind someone else's.
         self.planner = ExactPlanner(problem, black_box, max_rows=settings.max_rows)
@@ -129,6 +134,9 @@ class Engine:
             found.append(Notice("rest_same" if same else self._rest(session, news.rest)))
         if news.decided:
             found.append(Notice(news.decided))
+        if plan is not None and plan.steps and self.versions:
+            answers = Robustness.of([plan], self.problem, self.versions).answers
+            found.append(Notice("lasts", int(answers.sum()), of=len(self.versions)))
         if standing.favourable and standing.stage == "plan":
             found.append(Notice("reached"))
         return found
@@ -211,10 +219,12 @@ def make_engine(settings: Settings) -> Engine:
     """The engine of a service, with its model loaded, and the prior its problem names."""
     problem = stated_problem(settings.problem)
     if settings.problem:
-        from pear.decision.adapters import load_model
+        from pear.decision import load_model, load_models
 
         prior = _read_prior(settings.prior) if settings.prior else None
-        return Engine(problem, load_model(settings.model, problem), settings, prior)
+        model = load_model(settings.model, problem, agree=settings.agree)
+        versions = load_models([settings.versions], problem) if settings.versions else ()
+        return Engine(problem, model, settings, prior, versions)
     from pear.datasets.loan_book import loan_book_classifier
 
     return Engine(problem, loan_book_classifier(problem), settings)

@@ -53,6 +53,15 @@ class Stated(BaseSettings):
     model: str = Field(
         "", description="An .onnx or .skops file or an endpoint; else the problem's own."
     )
+    agree: float = Field(
+        1.0, gt=0, le=1, description="Share of several models (a folder) that must say yes."
+    )
+    versions: str = Field(
+        "", description="A folder of models that may decide next; plans are tried with them."
+    )
+    honour_days: int = Field(
+        0, ge=0, description="Days a plan is honoured whatever the model is then; 0: no promise."
+    )
     prior: str = Field("", description="A file of 'pear fit-prior'; else the problem's own.")
     demo: bool = Field(False, description="Open the built-in loan book with invented people.")
     database: str = Field(

@@ -136,7 +136,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class GivenPlan:
-    """A plan given, in its stored form, with the version and time it was given at."""
+    """A plan given, in its stored form with ``honoured_until``, and the version and time it was
+    given at."""
 
     version: int
     at: float
@@ -239,6 +240,29 @@ class Store:
         with self.database.reading() as connection:
             return [GivenPlan(*row) for row in connection.execute(query)]
 
+    def _promises(
+        self, conversation: Conversation, plan: Plan | None, honour_days: int
+    ) -> list[Notice]:
+        """Until when the plan given now is honoured, and earlier ones of other models that are.
+
+        A promise stands with the plan it was made for: neither a new model nor another setting
+        takes it back.
+        """
+        now, found, known = time.time(), list[Notice](), list[list[tuple[str, Any]]]()
+        if plan is not None and plan.steps:
+            known.append([(step.feature, step.after) for step in plan.steps])
+            if honour_days:
+                found.append(Notice("honoured", until=now + 86400 * honour_days))
+        for old in reversed(self.plans(conversation.id)):
+            until, steps = old.plan.get("honoured_until", 0.0), old.plan["steps"]
+            leads = [(step["feature"], step["after"]) for step in steps]
+            other = old.plan["model_fingerprint"] != conversation.model_fingerprint
+            if other and until > now and leads not in known:
+                known.append(leads)
+                words = "; ".join(step["words"] for step in steps)
+                found.append(Notice("promised", until=until, steps=words))
+        return found
+
     def replayed(self, conversation_id: str, request: Request) -> bool:
         """Whether this very request was done before; a changed one under its key is refused."""
         query = select(replies.c.request_hash).where(
@@ -287,8 +311,13 @@ class Store:
             raise Conflict(CONFLICT) from error
         return replace(conversation, **moved)
 
-    def keep(self, conversation: Conversation, plan: Plan | None, **columns: Any) -> Conversation:
-        """Keep what was worked out for this version, and the plan given, if there is one."""
+    def keep(
+        self, conversation: Conversation, plan: Plan | None, honour_days: int, **columns: Any
+    ) -> Conversation:
+        """Keep what was worked out for this version, and the plan given with what is promised."""
+        promises = self._promises(conversation, plan, honour_days)
+        promise = max((one.until for one in promises if one.code == "honoured"), default=0.0)
+        columns["notices"] = (*columns["notices"], *promises)
         kept = {"standing_version": conversation.version, **columns}
         with self.database.writing() as connection:
             _update(connection, conversation, kept)
@@ -300,7 +329,7 @@ class Store:
                         insert(plans).values(
                             conversation_id=number[0],
                             version=number[1],
-                            plan=plan.to_dict(),
+                            plan={**plan.to_dict(), "honoured_until": promise},
                             at=time.time(),
                         )
                     )

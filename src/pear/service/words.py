@@ -23,6 +23,7 @@ from pear.problem import Feature, Plan, Problem
 from pear.problem.limits import Limit, refusals
 from pear.service import schemas
 from pear.service.conversations import View
+from pear.service.engine import Notice
 
 ENVIRONMENT = Environment(
     loader=PackageLoader("pear.service", "templates"),
@@ -78,13 +79,17 @@ class Presenter:
                 most=self.most,
             ),
             limits=[self._limit(limit) for limit in (standing.limits if standing else ())],
-            notices=[self.texts(f"notice.{n.code}", number=n.number) for n in view.told],
+            notices=[self._notice(notice) for notice in view.told],
             question=None if question is None else self.question(question),
             result=self._result(result, conversation.updated_at, conversation.questions)
             if result and result.plan.success
             else None,
             no_plan=self._no_plan(standing, result) if result and not result.plan.success else None,
         )
+
+    def _notice(self, notice: Notice) -> str:
+        values = {**vars(notice), "until": day(notice.until)}
+        return self.texts(f"notice.{values.pop('code')}", **values)
 
     def _limit(self, limit: Limit) -> schemas.Limit:
         return schemas.Limit(id=limit.id, words=self.words.limit(limit), **limit.to_dict())
