@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pear.experiments.profiles import PROFILES
-from pear.experiments.suite import EXPERIMENTS, run_suite
+from pear.experiments.report import EXPERIMENTS, run_suite
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

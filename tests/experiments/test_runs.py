@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.errors import FingerprintMismatch, InvalidSetting
-from pear.experiments import classifiers, runner
 from pear.experiments.profiles import (
     COMPETITORS,
     EXACT,
@@ -21,9 +20,9 @@ from pear.experiments.profiles import (
     find_profile,
 )
 from pear.experiments.registry import build_world, find_method
-from pear.experiments.runner import make_tasks, run_experiments
-from pear.experiments.store import Store
-from pear.experiments.suite import read_rows, run_suite
+from pear.experiments.report import read_rows, run_suite
+from pear.experiments.run import Store, make_tasks, run_experiments
+from pear.experiments.tables import SHALLOW
 
 OWN = "tests.experiments.own:"
 SMALL = replace(
@@ -105,7 +104,7 @@ def test_two_runs_of_one_method_differ_and_a_deterministic_one_is_run_once(expec
 
 def test_shallow_classifiers_may_have_fewer_users_and_this_is_said():
     profile = replace(SMALL, shallow_users=3)
-    shallow = classifiers.EXPERIMENT.tasks(profile)
+    shallow = SHALLOW.tasks(profile)
     assert {task.last for task in shallow} == {1, 2, 3}
     assert {task.last for task in make_tasks(profile, profile.methods)} == {1, 2, 3, 4}
     assert "the first 4 users of each set (3 with shallow classifiers)" in profile.words()
@@ -114,11 +113,11 @@ def test_shallow_classifiers_may_have_fewer_users_and_this_is_said():
 
 def test_the_reduced_profile_leaves_no_method_of_the_papers_tables_out():
     profile = PROFILES["reduced"]
-    run = {task.method for task in classifiers.EXPERIMENT.tasks(profile)}
+    run = {task.method for task in SHALLOW.tasks(profile)}
     assert run == {*COMPETITORS, *PEAR, *EXACT}
     assert profile.words() == (
-        "profile reduced: the first 60 users of each set (30 with shallow classifiers), run seeds "
-        "0 to 1 (corruption: 0 to 1), 10 questions"
+        "profile reduced: the first 60 users of each set, run seeds 0 to 0 (corruption: 0 to 0), "
+        "10 questions"
     )
 
 
@@ -137,7 +136,7 @@ def test_methods_and_data_sets_of_others_join_by_import_path(tmp_path, cache):
     rows = read_rows(tmp_path)
     assert set(rows["user"]) == set(range(5))
     [table] = (tmp_path / "tables").glob("competitors-*.md")
-    assert "| The long way | 1.00 ± 0.00 | - | 1003.0 ± 0.0 |" in table.read_text()
+    assert "| The long way | 5 × 2 | 1.00 ± 0.00 | - | 1003.0 ± 0.0 |" in table.read_text()
 
 
 def test_a_success_without_a_cost_is_refused(tmp_path, cache):
@@ -176,4 +175,4 @@ def test_a_report_before_the_run_has_ended_says_what_is_missing(tmp_path, cache)
 
 def test_nothing_to_run_is_said(tmp_path):
     with pytest.raises(InvalidSetting, match="nothing to run"):
-        runner.run_experiments([], SMALL, tmp_path)
+        run_experiments([], SMALL, tmp_path)

@@ -1,15 +1,23 @@
-"""Aggregation: the paper's way, the honest interval, users that all methods solve."""
+"""Aggregation: the paper's definitions, checked against its own rows, and ours beside them."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pear.experiments import corruption
-from pear.experiments.published import published_cell, published_figures
-from pear.experiments.regret import curve, regrets
-from pear.experiments.render import Table, escaped
-from pear.experiments.summary import bootstrap_interval, solved_by_all, summed_up
-from pear.experiments.tables import difference_table, result_tables
+from pear.datasets.published import bench_folder
+from pear.experiments.answers import findings, second_verdict, third_verdict
+from pear.experiments.drawing import Table, escaped
+from pear.experiments.published import (
+    published_cell,
+    published_curve,
+    published_figures,
+    published_rows,
+)
+from pear.experiments.regret import curve
+from pear.experiments.summary import bootstrap_interval, cell, final, paired, published_regret
+from pear.experiments.tables import corruption_lines, method_lines, rivals
+
+needs_bench = pytest.mark.skipif(bench_folder() is None, reason="PEAR_BENCH is not set")
 
 
 def rows(*cells: tuple[str, int, int, float]) -> pd.DataFrame:
@@ -19,6 +27,7 @@ def rows(*cells: tuple[str, int, int, float]) -> pd.DataFrame:
         success=table["cost"].notna(),
         length=table["cost"] * 0 + 2,
         questions=0,
+        answered=0,
         k=0,
         corruption=0.0,
         dataset="adult",
@@ -36,96 +45,134 @@ NONE = float("nan")
 
 def test_users_count_once_however_many_of_their_runs_succeed():
     table = rows(("m", 0, 0, 10.0), ("m", 1, 0, 30.0), ("m", 0, 1, 100.0), ("m", 1, 1, NONE))
-    cost = summed_up(table, "cost")
-    assert cost.mean == 60.0  # (20 + 100) / 2, not the mean of the three successes
-    assert cost.spread == 5.0  # user 0 spreads by 10, user 1 by 0
+    cost = cell(table, "cost")
+    assert cost.mean == 61.0  # (20 + 100) / 2 and STOP, not the mean of the three successes
     assert cost.users == 2
-    validity = summed_up(table, "validity")
-    assert (validity.mean, validity.spread) == (0.75, 0.25)
-    assert summed_up(table, "cost", shift=1.0).mean == 61.0
+    # Variances of the users' runs: 200, and 0 of the one with a single success.
+    assert cost.spread == pytest.approx(np.sqrt((200.0 + 0.0) / 2))
+    validity = cell(table, "validity")
+    assert validity.mean == 0.75
+    assert validity.spread == pytest.approx(np.sqrt((0.0 + 0.5) / 2))
 
 
-def test_a_method_that_never_succeeds_has_no_cost():
-    assert np.isnan(summed_up(rows(("m", 0, 0, NONE)), "cost").mean)
+def test_a_single_run_has_no_spread_and_a_method_that_never_succeeds_no_cost():
+    assert np.isnan(cell(rows(("m", 0, 0, 4.0)), "cost").spread)
+    assert np.isnan(cell(rows(("m", 0, 0, NONE)), "cost").mean)
 
 
 def test_the_interval_covers_the_mean_about_as_often_as_it_says():
     rng = np.random.default_rng(3)
     hits = 0
     for _ in range(200):
-        low, high = bootstrap_interval(rng.exponential(size=60), resamples=400)
+        low, high = bootstrap_interval(rng.exponential(size=60))
         hits += low <= 1.0 <= high
     assert 0.87 <= hits / 200 <= 0.99
 
 
-def test_users_solved_by_all_leave_out_hopeless_methods_and_say_so():
-    table = rows(
-        *(("good", 0, user, 5.0) for user in range(10)),
-        *(("fair", 0, user, 5.0 if user < 6 else NONE) for user in range(10)),
-        *(("poor", 0, user, 5.0 if user == 9 else NONE) for user in range(10)),
+def test_systems_are_compared_on_users_both_solve():
+    ours = pd.Series({0: 5.0, 1: 5.0, 2: 1.0, 9: 1000.0})
+    both = paired(ours, pd.Series({0: 10.0, 1: 5.0, 2: 0.5, 7: 1.0}))
+    assert both is not None
+    assert both.users == 3
+    assert both.ratio == pytest.approx(11.0 / 15.5)
+    assert (both.cheaper, both.equal, both.dearer) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert both.low <= both.ratio <= both.high
+    assert paired(ours, pd.Series({7: 1.0})) is None
+
+
+def test_regret_by_the_papers_rule():
+    cost = pd.Series([15.0, 2.0, 9.0, 7.0, 0.0])
+    best = pd.Series([10.0, 1.0, 4.0, 7.0, 3.0])
+    worst = pd.Series([20.0, 1.5, 2.0, 7.0, 5.0])
+    # Half way; clipped to 1; negative room counts as 1; 0 / 0 is dropped; clipped to 0.
+    assert published_regret(cost, best, worst).to_dict() == {0: 0.5, 1: 1.0, 2: 1.0, 4: 0.0}
+
+
+def test_regret_leaves_out_users_whom_not_all_three_solve():
+    cost, best, worst = (
+        pd.Series({0: 5.0, 1: 5.0}),
+        pd.Series({0: 5.0}),
+        pd.Series({0: 9.0, 1: 9.0}),
     )
-    common = solved_by_all(dict(iter(table.groupby("method"))))
-    assert common.users == set(range(6))
-    assert common.strictly == set()
-    assert common.left_out == ("poor",)
+    assert published_regret(cost, best, worst).to_dict() == {0: 0.0}
 
 
-def test_low_validity_does_not_flatter_the_shared_cost():
-    easy, hard = 10.0, 100.0
+@needs_bench
+@pytest.mark.parametrize(
+    ("dataset", "method", "k", "value"),
+    [
+        ("adult", "pear_nl", 4, 0.083),
+        ("adult", "pear_l", 2, 0.398),
+        ("givemecredit", "pear_nl", 2, 0.214),
+        ("givemecredit", "pear_l", 2, 0.451),
+    ],
+)
+def test_the_papers_rule_gives_the_papers_regret(dataset, method, k, value):
+    assert published_curve(dataset, method, k)[10] == pytest.approx(value, abs=5e-4)
+
+
+@needs_bench
+@pytest.mark.parametrize(
+    ("where", "method", "name", "table"),
+    [
+        (("adult", "network", "all"), "pear_nl", "PEAR-NL", "eval-results"),
+        (("givemecredit", "network", "hard"), "pear_l", "PEAR-L", "eval-results"),
+        (("adult", "tree", "all"), "pear_l", "PEAR-L", "eval-results-shallow"),
+        (("adult", "network", "all"), "cscf", "CSCF", "eval-results"),
+    ],
+)
+def test_the_papers_definitions_give_the_papers_cells(where, method, name, table):
+    theirs = published_rows(*where, method, k=2 if "pear" in method else 0)
+    dataset, classifier, users = where
+    for measure in ("validity", "cost", "length"):
+        found = cell(theirs, measure)
+        printed = published_cell(table, classifier, dataset, users, name, measure)
+        assert (found.mean, found.spread) == pytest.approx(printed, abs=0.006)
+
+
+def test_a_competitor_is_compared_on_its_own_successes_and_on_validity():
     table = rows(
-        ("exact-mean", 0, 0, easy),
-        ("exact-mean", 0, 1, hard),
-        ("mcts", 0, 0, easy + 5),
-        ("mcts", 0, 1, NONE),
+        *(("pear-l", 0, user, 10.0) for user in range(4)),
+        *(("mcts", 0, user, 20.0 if user else NONE) for user in range(4)),
+        *(("fare", 0, user, 5.0) for user in range(4)),
     )
-    [found], _ = result_tables("t", "T", "eval-results", table)
-    cells = {row[0]: row for row in found.rows}
-    cost, shared = found.columns.index("Cost"), found.columns.index("Cost, users all solve")
-    assert cells["MCTS"][cost].startswith("16.0")
-    assert cells["Exact, prior mean"][cost].startswith("56.0")
-    assert (cells["MCTS"][shared], cells["Exact, prior mean"][shared]) == ("16.0", "11.0")
+    found = rivals(table).set_index("rival")
+    assert found.loc["MCTS", ["both", "ratio", "validity_gap"]].tolist() == [3, 0.5, 0.25]
+    assert found.loc["FARE", "ratio"] == 2.0
+    verdict = second_verdict(found.reset_index())
+    assert "Does not hold everywhere" in verdict
+    assert "In 1 of 2 comparisons" in verdict
+    assert "dearer: FARE (Adult, All)" in verdict
 
 
-def test_under_corruption_every_line_decides_who_is_solved_by_all():
-    whole = rows(("pear-exact-l", 0, 0, 10.0), ("pear-exact-l", 0, 1, 50.0))
-    half = rows(("pear-exact-l", 0, 0, 20.0), ("pear-exact-l", 0, 1, NONE))
-    table = pd.concat([whole, half.assign(corruption=0.5)], ignore_index=True)
-    [found], _ = result_tables("t", "T", "error-causal", table, "Corruption", corruption.lines)
-    shared = found.columns.index("Cost, users all solve")
-    cells = {row[0]: row[shared] for row in found.rows}
-    assert cells == {"PEAR (exact), L: none": "11.0", "PEAR (exact), L: 0.5": "21.0"}
-    assert "Of 2 users, 1 is solved by every line here in some run." in found.notes
+def test_the_third_verdict_needs_costs_and_validity_to_hold():
+    removed = pd.DataFrame(
+        {"dataset": "adult", "users": "all", "line": "PEAR (L)", "corruption": [0.5, 1.0]}
+        | {"ratio": [1.05, 1.1], "validity_gap": [0.0, 0.0]}
+    )
+    assert third_verdict(removed).startswith("**Holds.**")
+    assert "+10% (1 of the edges)" in third_verdict(removed)
+    assert third_verdict(removed.assign(ratio=1.3)).startswith("**Does not hold.**")
+    assert "validity falls by up to 0.10" in third_verdict(removed.assign(validity_gap=-0.1))
 
 
-def test_cells_beyond_the_papers_spread_are_listed_with_the_reason():
-    paper, spread = published_cell("eval-results", "network", "adult", "all", "MCTS", "cost")
-    near = rows(("mcts", 0, 0, paper - 1 + 0.9 * spread))
-    far = rows(("mcts", 0, 0, paper - 1 + 1.1 * spread))
-    assert "cost" not in {d.measure for d in result_tables("t", "T", "eval-results", near)[1]}
-    [found] = [d for d in result_tables("t", "T", "eval-results", far)[1] if d.measure == "cost"]
-    assert found.paper == paper
-    assert "`mcts-noise`" in found.why
+def test_lines_say_which_share_of_the_edges_is_removed():
+    whole = rows(("pear-exact-l", 0, 0, 10.0), ("pear-exact-l", 0, 1, 50.0)).assign(k=2)
+    half = whole.assign(corruption=0.5)
+    lines = corruption_lines(pd.concat([whole, half]), published=False)
+    assert [line.label for line in lines] == ["PEAR (exact), L: none", "PEAR (exact), L: 0.5"]
 
 
-def test_differences_stand_together_and_each_cause_once():
-    [paper, spread] = published_cell("eval-results", "network", "adult", "all", "MCTS", "cost")
-    far = [paper - 1 + shift * spread for shift in (-3.0, 5.5)]  # their interval holds the mean
-    known = rows(*(("mcts", 0, user, cost) for user, cost in enumerate(far)))
-    again = known.assign(users="hard")
-    found = [
-        difference
-        for table in (known, again)
-        for difference in result_tables("t", "T", "eval-results", table)[1]
-    ]
-    assert len(found) > 2
-    table = difference_table(found)
-    assert [row[:2] for row in table.rows] == [("Adult, All", "MCTS"), ("Adult, Hard", "MCTS")]
-    validity, cost, length = table.rows[0][2:]
-    assert validity == "1.00 / 0.44 ± 0.44"
-    assert cost.endswith(f"{paper:.1f} ± {spread:.1f} (within our interval)")
-    assert length.startswith("3.00 / ")
-    assert table.markdown().count("- **MCTS.**") == 1
-    assert difference_table([]) is None
+def test_without_the_papers_users_nothing_is_compared_one_by_one():
+    [line] = method_lines(rows(("mcts", 0, 0, 10.0)), published=False)
+    assert line.theirs.empty
+    assert line.printed == "MCTS"
+
+
+def test_every_finding_says_how_it_was_made():
+    known = findings()
+    assert known["finding"].notna().all()
+    assert known["command"].str.startswith(("pear bench ", "python benchmarks/")).all()
 
 
 @pytest.mark.parametrize(
@@ -158,32 +205,37 @@ def test_published_tables_are_whole():
     )
 
 
-def conversation(user: int, mean: float, truth: float, costs: list[float]) -> pd.DataFrame:
+def conversation(user: int, truth: float, costs: list[float]) -> pd.DataFrame:
     table = rows(*(("pear-exact-l", 0, user, cost) for cost in costs))
-    return table.assign(questions=range(len(costs)), k=2, cost_for_mean=mean, cost_for_truth=truth)
+    return table.assign(questions=range(len(costs)), k=2, cost_for_truth=truth)
 
 
-def test_regret_is_scaled_per_user_and_users_without_room_are_left_out():
+def test_a_curve_has_the_papers_regret_and_the_cost_above_the_optimum():
     table = pd.concat(
         [
-            conversation(0, 20.0, 10.0, [20.0, 15.0, 10.0]),
-            conversation(1, 50.0, 10.0, [50.0, 20.0, 10.0]),
-            conversation(2, 7.0, 7.0, [7.0, 7.0, 7.0]),
-            rows(*(("exact-true", 0, user, cost) for user, cost in enumerate((8.0, 10.0, 7.0)))),
+            conversation(0, 10.0, [20.0, 15.0, 10.0]),
+            conversation(1, 10.0, [50.0, 20.0, 10.0]),
+            conversation(2, 7.0, [7.0, 7.0, 7.0]),
         ],
         ignore_index=True,
     )
-    found = curve(regrets(table)).set_index("questions")
+    best = pd.Series({0: 8.0, 1: 10.0, 2: 7.0})
+    found = curve(table, best).set_index("questions")
     assert found["regret"].tolist() == [1.0, 0.375, 0.0]
-    assert set(found["with_room"]) == {2}
-    assert found["excess"][2] == pytest.approx(100 * (27 / 25 - 1))
+    assert set(found["people"]) == {2}  # user 2 has 0 / 0
+    assert found["above"][2] == pytest.approx(27 / 25 - 1)
+
+
+def test_the_rows_of_a_conversation_end_with_its_last_question():
+    table = conversation(0, 10.0, [20.0, 15.0, 10.0])
+    assert final(table)["cost"].tolist() == [10.0]
 
 
 def test_latex_escapes_what_latex_reads():
     assert escaped("a_b & 5% ± 1") == r"a\_b \& 5\% $\pm$ 1"
     table = Table("t", "100% sure", ("a", "b"), (("x_y", "1"),), ("Note.",))
-    assert r"\caption{100\% sure. Note. made}" in table.latex("made")
-    assert "x\\_y & 1 \\\\" in table.latex()
+    assert r"\caption{100\% sure. Note.}" in table.latex("made")
+    assert "x\\_y & 1 \\\\" in table.latex("made")
 
 
 def test_markdown_keeps_cells_apart():

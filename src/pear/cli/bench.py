@@ -98,7 +98,7 @@ def command(
         not_shallow=_listed(not_shallow),
     )
     from pear.cli.progress import Bar
-    from pear.experiments.suite import check_methods, run_suite
+    from pear.experiments.report import check_methods, run_suite
 
     if methods is not None:
         check_methods(names, taken)

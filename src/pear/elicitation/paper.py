@@ -8,7 +8,8 @@ start and stops when a question is worth nothing, is :class:`~pear.elicitation.s
 
 Where the paper is silent: the candidates of a place are all plans met by a few searches with noise
 in their prior, and each place has searches of its own. Where they hold nothing new, plans for other
-weights fill up; where a state leaves fewer than two plans, the person is asked at the start.
+weights fill up, and plans met from the start before; where a state leaves fewer than two plans, the
+person is asked at the start.
 
 References: paper, algorithms 1 and 2.
 """
@@ -52,6 +53,8 @@ class Led:
     rng: np.random.Generator
     answered: int = 0
     rows: int = 0
+    met: dict[Moves, None] = field(default_factory=dict)
+    """Plans met from the start so far, in the order they were met."""
 
 
 @dataclass
@@ -126,7 +129,7 @@ class PaperLoop:
 
     def _fill(self, people: Sequence[Led], making: Sequence[_Choices], believed: bool) -> None:
         """Plans for other weights where one place is still empty: those of the posterior, then
-        any that people have."""
+        any that people have, and those met from the start before."""
         size = self.settings.k
         short = [i for i, choices in enumerate(making) if len(choices.chosen) < size]
         own = [people[i] for i in short]
@@ -137,7 +140,10 @@ class PaperLoop:
             for person in own
         ]
         for i, plans in zip(short, self._offered(own, weights), strict=True):
-            self._chosen(people[i], making[i], plans, size)
+            person = people[i]
+            if not believed and person.state is person.start:
+                plans = [*plans, *person.met]
+            self._chosen(person, making[i], plans, size)
 
     def _weights(self, person: Led) -> Floats:
         """What the candidates of one place are searched for, a row per search."""
@@ -161,6 +167,8 @@ class PaperLoop:
         for i, offered in zip(who.tolist(), found, strict=True):
             people[i].rows += offered.rows
             plans[i] += offered.plans
+            if people[i].state is people[i].start:
+                people[i].met.update(dict.fromkeys(offered.plans))
         return plans
 
     def _begun(self, person: Led) -> _Choices:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from pear.experiments.figures import Picture
+from pear.experiments.drawing import Picture, Table
 from pear.experiments.profiles import Profile
-from pear.experiments.render import Table
-from pear.experiments.tables import Difference
 from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
 
@@ -26,13 +24,12 @@ class Material:
 
 @dataclass(frozen=True)
 class Report:
-    """What an experiment found: words, tables, pictures, and differences from the paper."""
+    """What an experiment found: words, tables, pictures, and tidy data."""
 
     title: str
     words: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    differences: tuple[Difference, ...] = ()
     data: dict[str, pd.DataFrame] = field(default_factory=dict)
 
 

@@ -1,9 +1,13 @@
-"""What does each method of the paper do with one user? Those that ask no questions."""
+"""What does each method of the paper do with one user? Those that ask no questions.
+
+One rule for all planners that search: the best plan they met is returned. The path of their most
+visited steps, as the published ones return, is a method beside each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,16 +21,16 @@ from pear.problem import Plan, Problem
 
 Floats = NDArray[np.float64]
 Build = Callable[[World, dict[str, Any], Task], Planner]
+NOTHING, NOTHING_NOISE = "nothing (deterministic)", "nothing (no noise)"
 
 
 @dataclass(frozen=True)
 class Method:
     """A planner asked once per user, with the prior mean or with the true weights.
 
-    ``label`` is printed; ``published`` names its rows in the paper's tables. ``assets`` are
+    ``label`` is printed; ``published`` names its rows in the paper's outcomes. ``assets`` are
     what must be trained first, see :mod:`pear.experiments.assets`. ``reseeds`` says what a
-    run changes, ``why`` what is known, and what was not tested, about differences from the
-    published figures.
+    run changes.
     """
 
     name: str
@@ -36,7 +40,6 @@ class Method:
     assets: tuple[str, ...] = ()
     weights: Literal["mean", "true"] = "mean"
     reseeds: str = "the search"
-    why: str = ""
     asks: bool = False
 
     def solve(self, world: World, assets: dict[str, Any], task: Task) -> list[dict[str, Any]]:
@@ -93,7 +96,7 @@ def true_cost(problem: Problem, state: Floats, plan: Plan, weights: Floats) -> f
 def _fare(world: World, assets: dict[str, Any], task: Task) -> Planner:
     from pear.planning.learned import FARE
 
-    return FARE(assets["fare"], world.black_box, returns="path")
+    return FARE(assets["fare"], world.black_box)
 
 
 def _rl(world: World, assets: dict[str, Any], task: Task) -> Planner:
@@ -112,8 +115,7 @@ def wfare_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
 def _mcts(world: World, assets: dict[str, Any], task: Task) -> Planner:
     from pear.planning.tree import TreeSearch
 
-    simulations = world.simulations
-    return TreeSearch(world.problem, world.black_box, simulations=simulations, returns="path")
+    return TreeSearch(world.problem, world.black_box, simulations=world.simulations)
 
 
 def _cscf(world: World, assets: dict[str, Any], task: Task) -> Planner:
@@ -144,111 +146,59 @@ def exact_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
     return ExactPlanner(world.problem, world.black_box)
 
 
+def as_path(method: Method) -> Build:
+    """The planner of a method, returning the path of its search."""
+
+    def build(world: World, assets: dict[str, Any], task: Task) -> Planner:
+        planner: Any = method.build(world, assets, task)
+        planner.returns = "path"
+        return planner  # type: ignore[no-any-return]
+
+    return build
+
+
 def _repeating_planner(world: World, assets: dict[str, Any], task: Task) -> Planner:
     longest = world.problem.max_length
     return ExactPlanner(world.problem, world.black_box, max_changes_per_feature=longest)
 
 
-FARE_MEAN = Method(
-    "fare",
-    "FARE",
-    _fare,
-    "FARE",
-    ("fare",),
-    reseeds="nothing (no noise)",
-    why="Not explained. Taking function and argument by separate maxima, as the published program "
-    "does (`fare-separate`), changes no plan of these users; a policy trained on 500 people, as "
-    "the published one is (`fare-brief`), leaves validity at 1.00, 1.00, 1.00, 0.95, beside the "
-    "paper's 0.90, 0.71, 0.86, 0.47. Not tested: that the published search has to choose STOP "
-    "itself, while ours ends where the decision is favourable.",
-)
-CSCF = Method(
-    "cscf",
-    "CSCF",
-    _cscf,
-    "CSCF",
-    ("evolution",),
-    why="In the published program STOP is one more action: a candidate counts only if STOP is "
-    "switched on and comes last, and all failures are equally bad. So done (`cscf-stop`), "
-    "validity falls from 1.00, 1.00, 0.93, 0.72 to 0.88, 0.57, 0.38, 0.00, beside the paper's "
-    "0.78, 0.25, 0.57, 0.13. A smaller budget (20 candidates, 10 generations: `cscf-small`) does "
-    "less: 1.00, 0.97, 0.82, 0.38. With STOP as an action and logistic regression: 1.00, 1.00, "
-    "0.97, 0.90 to 0.90, 0.38, 0.35, 0.12 (paper 0.73, 0.22, 0.61, 0.12); with a decision tree: "
-    "1.00, 1.00, 1.00, 0.97 to 0.70, 0.75, 0.47, 0.30 (paper 0.55, 0.62, 0.07, 0.02).",
-)
-EFARE = Method(
-    "efare",
-    "EFARE",
-    _efare,
-    "EFARE",
-    ("efare",),
-    reseeds="nothing (deterministic)",
-    why="Not tested; it is taught by our FARE, see there.",
-)
-RL = Method(
-    "rl",
-    "RL",
-    _rl,
-    "RL",
-    ("rl",),
-    reseeds="nothing (deterministic)",
-    why="The published agent is FARE's policy without the search, trained on 500 people with 51 "
-    "hidden units (Adult) or 5 (GiveMeSomeCredit); ours learns from up to 12,800 episodes with "
-    "64. Trained as the published one (`rl-brief`), validity is 0.90, 0.60, 0.00, 0.00 in place "
-    "of 0.90, 1.00, 0.70, 0.25, beside the paper's 0.76, 0.55, 0.12 and none. Its cost on Adult "
-    "(148, 318; ours 163, 258; the paper's 283, 434) is not explained by that.",
-)
-MCTS = Method(
-    "mcts",
-    "MCTS",
-    _mcts,
-    "MCTS",
-    why="The published one is FARE's search with noise for a prior: FARE's network judges new "
-    "nodes where ours plays out at random, and function and argument of each step are drawn apart "
-    "from each other, so that a pair that does not exist ends it without a plan. So done "
-    "(`mcts-noise`), validity is 0.68, 0.38, 0.85, 0.53, cost 427, 574, 171, 327, length 4.3, 5.2, "
-    "3.6, 5.0, beside the paper's 0.44, 0.21, 0.70, 0.40, cost 446, 599, 214, 354, length 4.6, "
-    "5.5, 4.1, 5.4; ours are 0.65, 0.00, 0.57, 0.05. Drawing apart alone (`mcts-drawn`: 0.47, "
-    "0.00, 0.38, 0.00, cost 81 and 132 where there is one) or a search that does not look at costs "
-    "(`mcts-free`: 0.62, 0.00, 0.40, 0.00) are not enough; 100 simulations (`mcts-100`) find 1.00, "
-    "0.95, 0.85, 0.55. Its cost is over its own successes alone.",
-)
+FARE_MEAN = Method("fare", "FARE", _fare, "fare", ("fare",), reseeds=NOTHING_NOISE)
+CSCF = Method("cscf", "CSCF", _cscf, "cscf", ("evolution",))
+EFARE = Method("efare", "EFARE", _efare, "efare", ("efare",), reseeds=NOTHING)
+RL = Method("rl", "RL", _rl, "rl", ("rl",), reseeds=NOTHING)
+MCTS = Method("mcts", "MCTS", _mcts, "mcts")
 FACE = Method(
     "face",
     "FACE",
     _face,
-    "FACE",
+    "face",
     reseeds="the tenth of the training data it walks on, and the order of the changes",
-    why="The published program joins each point to the nearest of all people, then cuts the edges "
-    "to those who differ in what nobody can change, and goes four points far at most; ours joins "
-    "it to the nearest of those who agree. Cutting afterwards (`face-cut`; with four points at "
-    "most, `face-hops`) takes validity from 0.30, 0.00, 1.00, 1.00 to 0.20, 0.00, 0.40, 0.17 "
-    "(0.20, 0.00, 0.33, 0.15), beside the paper's 0.15, 0.00, 0.24, 0.20. A limit of five "
-    "changes alone (`face-short`) leaves 0.30, 0.00, 0.85, 0.65. `face-hops` with logistic "
-    "regression: 0.20, 0.03, 1.00, 1.00 to 0.20, 0.03, 0.23, 0.25 (paper 0.21, 0.02, 0.37, "
-    "0.29); with a decision tree: 0.12, 0.03, 0.95, 1.00 to 0.10, 0.03, 0.45, 0.35 (paper 0.23, "
-    "0.08, 0.59, 0.49).",
 )
-EXACT_MEAN = Method(
-    "exact-mean",
-    "Exact, prior mean",
-    exact_planner,
-    reseeds="nothing (deterministic)",
-)
+EXACT_MEAN = Method("exact-mean", "Exact, prior mean", exact_planner, reseeds=NOTHING)
 EXACT_TRUE = Method(
-    "exact-true",
-    "Exact, true weights",
-    exact_planner,
-    weights="true",
-    reseeds="nothing (deterministic)",
+    "exact-true", "Exact, true weights", exact_planner, weights="true", reseeds=NOTHING
 )
 EXACT_REPEATS = Method(
     "exact-repeats",
     "Exact, true weights, repeats",
     _repeating_planner,
     weights="true",
-    reseeds="nothing (deterministic)",
+    reseeds=NOTHING,
 )
 WFARE_TRUE = Method(
-    "wfare-true", "W-FARE, true weights", wfare_planner, assets=("wfare",), weights="true"
+    "wfare-true",
+    "W-FARE, true weights",
+    wfare_planner,
+    "wfare_true_weights",
+    ("wfare",),
+    weights="true",
+    reseeds=NOTHING_NOISE,
 )
+PATHS = {
+    method.name: replace(
+        method, name=f"{method.name}-path", label=f"{method.label}, path", build=as_path(method)
+    )
+    for method in (FARE_MEAN, MCTS, WFARE_TRUE)
+}
+"""The same searches returning the path of the most visited steps in place of the best plan met."""
+FARE_PATH, MCTS_PATH, WFARE_PATH = PATHS.values()

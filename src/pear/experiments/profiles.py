@@ -10,8 +10,11 @@ from pear.errors import InvalidSetting
 
 COMPETITORS = ("fare", "cscf", "efare", "rl", "mcts", "face")
 PEAR = ("pear-nl", "pear-l")
-SLICES = ("pear-slices-nl", "pear-slices-l")
+OTHERS = ("pear-published-l", "pear-slices-l")
+"""PEAR (L) with the policy trained as published, and with the paper's sampler."""
 EXACT = ("exact-mean", "pear-exact-nl", "pear-exact-l", "exact-true", "exact-repeats")
+PATHS = ("wfare-true", "wfare-true-path", "fare-path", "mcts-path")
+"""W-FARE given the true weights, and searches returning their path."""
 LEARNED = ("fare", "efare", "rl", "pear-nl", "pear-l")
 """Methods that need a policy trained for the classifier at hand."""
 DRAWN = ("graphs", "actions")
@@ -19,7 +22,7 @@ DRAWN = ("graphs", "actions")
 SET_SIZE = 300
 """Users of each set of the data sets of ours."""
 AT_LEAST_ONE = ("users", "shallow_users", "runs", "corruption_runs", "iterations", "chunk")
-EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-nl", "xpear-exact-l")
+EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-l")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Profile:
     ks: tuple[int, ...] = (2, 4)
     corruptions: tuple[float, ...] = (0.15, 0.25, 0.5, 1.0)
     classifiers: tuple[str, ...] = ("logistic", "tree")
-    methods: tuple[str, ...] = (*COMPETITORS, *PEAR, *EXACT, *EXPLAINED)
+    methods: tuple[str, ...] = (*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED)
     iterations: int = 240
     batch_people: int = 128
     trained_people: int = 3000
@@ -52,7 +55,7 @@ class Profile:
     taught: int = 300
     population: int = 50
     generations: int = 25
-    chunk: int = 20
+    chunk: int = 60
     seed: int = 0
     not_shallow: tuple[str, ...] = ()
     shallow_users: int | None = None
@@ -107,7 +110,7 @@ class Profile:
 
     def own(self) -> tuple[str, ...]:
         """Methods that joined by their import path."""
-        ours = {*COMPETITORS, *PEAR, *SLICES, *EXACT, *EXPLAINED}
+        ours = {*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED}
         return tuple(name for name in self.methods if name not in ours)
 
     def changed(self, **changes: Any) -> Profile:
@@ -147,10 +150,8 @@ PROFILES = {
         "reduced",
         ("adult", "givemecredit"),
         users=60,
-        runs=2,
-        corruption_runs=2,
-        chunk=10,
-        shallow_users=30,
+        runs=1,
+        corruption_runs=1,
     ),
     "full": Profile(
         "full",
@@ -158,7 +159,6 @@ PROFILES = {
         users=300,
         runs=10,
         corruption_runs=10,
-        methods=(*COMPETITORS, *PEAR, *SLICES, *EXACT, *EXPLAINED),
     ),
 }
 

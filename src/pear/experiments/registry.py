@@ -33,15 +33,17 @@ METHODS = {
     "exact-true": "pear.experiments.methods:EXACT_TRUE",
     "exact-repeats": "pear.experiments.methods:EXACT_REPEATS",
     "wfare-true": "pear.experiments.methods:WFARE_TRUE",
+    "wfare-true-path": "pear.experiments.methods:WFARE_PATH",
+    "fare-path": "pear.experiments.methods:FARE_PATH",
+    "mcts-path": "pear.experiments.methods:MCTS_PATH",
     "pear-nl": "pear.experiments.conversations:PEAR_NL",
     "pear-l": "pear.experiments.conversations:PEAR_L",
-    "pear-slices-nl": "pear.experiments.conversations:PEAR_SLICES_NL",
+    "pear-published-l": "pear.experiments.conversations:PEAR_PUBLISHED_L",
     "pear-slices-l": "pear.experiments.conversations:PEAR_SLICES_L",
     "pear-exact-nl": "pear.experiments.conversations:PEAR_EXACT_NL",
     "pear-exact-l": "pear.experiments.conversations:PEAR_EXACT_L",
     "xpear-nl": "pear.experiments.conversations:XPEAR_NL",
     "xpear-l": "pear.experiments.conversations:XPEAR_L",
-    "xpear-exact-nl": "pear.experiments.conversations:XPEAR_EXACT_NL",
     "xpear-exact-l": "pear.experiments.conversations:XPEAR_EXACT_L",
 }
 
@@ -115,7 +117,7 @@ def build_world(dataset: str, classifier: str, users: str) -> World:
     except Exception as error:
         raise InvalidSetting(
             f"the data set '{dataset}' failed for the classifier '{classifier}' and the users "
-            f"'{users}' ({in_words(error)}); mend the function"
+            f"'{users}' ({in_words(error)}); correct the function"
         ) from error
     if not isinstance(world, World):
         raise InvalidSetting(

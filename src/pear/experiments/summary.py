@@ -1,13 +1,13 @@
-"""How are rows of users and runs summed up? As the paper does, and honestly beside it.
+"""How are rows of users and runs summed up? As the paper does, and by ours beside it.
 
-The paper averages each user over its successful runs, then over users; its ± is the spread
-of a user over runs, averaged over users. Beside it stands a 95% confidence interval over
-users (bootstrap), which says how sure the mean is.
+The paper averages each user over its successful runs, then over users. Its ± is the square root
+of the mean over users of the variance over runs: the spread of a user, which says nothing about
+how sure the mean is. That is what the 95% intervals say, made by resampling users. Two systems
+are compared on the users both solve, by the ratio of their mean costs, STOP not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
-LEAST_VALIDITY = 0.2
-"""Methods that solve fewer users than this do not decide which users all methods solve."""
+STOP = 1.0
+"""What published costs and lengths count for STOP; added to ours wherever they are compared."""
+EQUAL = 0.01
+"""Costs closer than this are equal; published ones are rounded."""
+ROOM = 1e-6
 
 
 @dataclass(frozen=True)
-class Figure95:
-    """A mean over users, the spread of a user over runs, and a 95% interval over users."""
+class Cell:
+    """A mean over users, the paper's ± (NaN of a single run), a 95% interval over users."""
 
     mean: float
     spread: float
@@ -32,67 +35,124 @@ class Figure95:
     users: int
 
 
-NOTHING = Figure95(np.nan, np.nan, np.nan, np.nan, 0)
+NOTHING = Cell(np.nan, np.nan, np.nan, np.nan, 0)
 
 
 def final(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows after the last question of each method."""
-    last = rows.groupby(["method", "k", "corruption"])["questions"].transform("max")
+    keys = ["dataset", "classifier", "users", "method", "k", "corruption"]
+    last = rows.groupby(keys)["questions"].transform("max")
     return rows[rows["questions"] == last]
 
 
-def summed_up(rows: pd.DataFrame, column: str, shift: float = 0.0) -> Figure95:
-    """One measure of one method; rows without success count for validity alone."""
-    if rows.empty:
-        return NOTHING
-    if column == "validity":
+def cell(rows: pd.DataFrame, measure: str) -> Cell:
+    """One measure of one method, as in the paper's tables: costs and lengths count STOP.
+
+    ``rows`` have user, run, success, cost and length (STOP not counted); rows without success
+    count for validity alone.
+    """
+    if measure == "validity":
         values = rows.assign(value=rows["success"].astype(float))
     else:
-        values = rows[rows["success"]].assign(value=lambda part: part[column] + shift)
+        values = rows[rows["success"]].assign(value=lambda part: part[measure] + STOP)
     if values.empty:
         return NOTHING
     each = values.groupby("user")["value"]
     means = each.mean().to_numpy(float)
-    low, high = bootstrap_interval(means)
-    return Figure95(float(means.mean()), float(each.std(ddof=0).mean()), low, high, len(means))
+    # As published, a user with a single success spreads by 0.
+    several = rows["run"].nunique() > 1
+    spread = float(np.sqrt(each.var(ddof=1).fillna(0.0).mean())) if several else np.nan
+    return Cell(float(means.mean()), spread, *bootstrap_interval(means), len(means))
 
 
-def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> tuple[float, float]:
+def bootstrap_interval(values: Floats) -> tuple[float, float]:
     """A 95% interval of the mean, by resampling users.
 
     >>> bootstrap_interval(np.ones(5))
     (1.0, 1.0)
     """
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(values), size=(resamples, len(values)))
-    means = values[drawn].mean(axis=1)
+    means = values[_resampled(len(values))].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
 
 
+def _resampled(n: int) -> NDArray[np.intp]:
+    return np.asarray(np.random.default_rng(0).integers(n, size=(RESAMPLES, n)), np.intp)
+
+
+def user_costs(rows: pd.DataFrame) -> pd.Series:
+    """The mean cost of each user over its successful runs, STOP not counted."""
+    costs: pd.Series = rows[rows["success"]].groupby("user")["cost"].mean()
+    return costs
+
+
 @dataclass(frozen=True)
-class Common:
-    """Users whom all lines of a table solve in some run: ``users`` by every line with a validity
-    of at least :data:`LEAST_VALIDITY`, ``strictly`` by every one; ``left_out`` are the others."""
+class Paired:
+    """Two systems on the users both solve: mean costs (STOP not counted), their ratio with a 95%
+    interval over users, and the shares of users served cheaper, equally, dearer."""
 
-    users: frozenset[int]
-    strictly: frozenset[int]
-    left_out: tuple[str, ...]
+    users: int
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+    cheaper: float
+    equal: float
+    dearer: float
 
 
-def solved_by_all(lines: Mapping[str, pd.DataFrame]) -> Common:
-    """Users of one world whom every line of a table solves; ``lines`` are its rows by label."""
-    solved = {
-        label: frozenset(part.loc[part["success"], "user"].tolist())
-        for label, part in lines.items()
-    }
-    good = [label for label in lines if lines[label]["success"].mean() >= LEAST_VALIDITY]
-    everybody = frozenset(user for part in lines.values() for user in part["user"].tolist())
-    return Common(
-        everybody.intersection(*(solved[label] for label in good)),
-        everybody.intersection(*solved.values()),
-        tuple(label for label in lines if label not in good),
+def paired(ours: pd.Series, theirs: pd.Series) -> Paired | None:
+    """Costs by user of ours and of another system; None where no user has both.
+
+    >>> paired(pd.Series([1.0, 6.0]), pd.Series([2.0, 6.0])).ratio
+    0.875
+    """
+    both = pd.concat({"ours": ours, "theirs": theirs}, axis=1).dropna()
+    if both.empty:
+        return None
+    mine, other = both["ours"].to_numpy(float), both["theirs"].to_numpy(float)
+    drawn = _resampled(len(both))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = np.quantile(
+            mine[drawn].mean(axis=1) / other[drawn].mean(axis=1), [0.025, 0.975]
+        )
+    gap = mine - other
+    return Paired(
+        len(both),
+        float(mine.mean()),
+        float(other.mean()),
+        float(mine.mean() / other.mean()),
+        float(low),
+        float(high),
+        float((gap < -EQUAL).mean()),
+        float((np.abs(gap) <= EQUAL).mean()),
+        float((gap > EQUAL).mean()),
     )
+
+
+def published_regret(cost: pd.Series, best: pd.Series, worst: pd.Series) -> pd.Series:
+    """The regret of the paper's figure, by user: (cost - best) / (worst - best), clipped to [0, 1].
+
+    Users whom not all three solve are left out, 0 / 0 is undefined and dropped, and a user whose
+    room (worst - best) is negative counts as 1.
+
+    >>> cost, best, worst = [5.0, 2.0, 9.0], [5.0, 1.0, 4.0], [5.0, 3.0, 2.0]
+    >>> published_regret(pd.Series(cost), pd.Series(best), pd.Series(worst)).tolist()
+    [0.5, 1.0]
+    """
+    known = pd.concat({"cost": cost, "best": best, "worst": worst}, axis=1).dropna()
+    room, above = known["worst"] - known["best"], known["cost"] - known["best"]
+    known, room, above = _defined(known, room, above)
+    regret = np.where(room < 0, 1.0, np.clip(above / room, 0.0, 1.0))
+    return pd.Series(regret, index=known.index)
+
+
+def _defined(
+    known: pd.DataFrame, room: pd.Series, above: pd.Series
+) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    defined = ~((room == 0) & (above == 0))
+    return known[defined], room[defined].replace(0.0, 1e-300), above[defined]
 
 
 def optimum_of(rows: pd.DataFrame) -> pd.Series:

@@ -1,4 +1,11 @@
-"""How does a table of methods look beside the paper's? Shared by all result tables."""
+"""Which method gives whom a plan, and at what cost? The paper's four tables of methods.
+
+One shape for all: our figures by the paper's definitions beside those of the published system for
+the same users, then user by user what the definitions leave out: the cost on the users both solve,
+with its interval, and the distance from the certified optimum.
+
+References: paper, tables eval-results, eval-results-shallow, error-causal and xpear-results.
+"""
 
 from __future__ import annotations
 
@@ -9,236 +16,412 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pear.experiments.published import MEASURES, STOP, published_cell
+from pear.experiments.drawing import DIGITS, Picture, Table, with_spread
+from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.problems import automaton_picture
+from pear.experiments.profiles import (
+    COMPETITORS,
+    EXACT,
+    EXPLAINED,
+    OTHERS,
+    PATHS,
+    PEAR,
+    Profile,
+)
+from pear.experiments.published import OTHER_USERS, published_cell, published_rows
 from pear.experiments.registry import dataset_label, find_method
-from pear.experiments.render import DIGITS, Table, interval, published_text, with_spread
-from pear.experiments.summary import Common, Figure95, final, solved_by_all, summed_up
+from pear.experiments.run import make_tasks
+from pear.experiments.summary import Paired, cell, final, optimum_of, paired, user_costs
+from pear.experiments.tasks import Task
+from pear.experiments.trained import taught_automaton
 
+MEASURES = ("validity", "cost", "length")
 COLUMNS = (
+    "Users × runs",
     "Validity",
-    "Validity (paper)",
+    "paper's",
     "Cost",
-    "95% over users",
-    "Cost (paper)",
-    "Cost, users all solve",
+    "paper's",
     "Length",
-    "Length (paper)",
+    "paper's",
+    "Both solve",
+    "Cost there, ours / paper's",
+    "Ratio (95%)",
+    "Cheaper, equal, dearer",
+    "Above the optimum",
 )
-NOTE = (
-    "Costs and lengths in the tables of methods count 1 for STOP, as the paper's do. ± is the "
-    "spread of a user over runs, averaged over users, in the paper's columns too; the interval is "
-    "a bootstrap over users."
-)
+CLASSIFIER_WORDS = {"logistic": "logistic regression", "tree": "decision tree"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a result table: a label, its rows, and the paper's name for it.
+    """One row of a table of methods: a label, its rows, the published system's for these users.
 
-    ``method`` is the method's label where the line's says more.
+    ``printed`` is the paper's name of it, where no outcomes of the same users are there.
     """
 
     label: str
     rows: pd.DataFrame
-    published: str
-    why: str = ""
+    theirs: pd.DataFrame
+    printed: str = ""
     corruption: float | None = None
-    method: str = ""
+    others: bool = False
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A cell that lies further from the paper's than the paper's own spread.
+Lines = Callable[[pd.DataFrame, bool], Sequence[Line]]
 
-    ``line`` is the row of the table, ``method`` the method it is about, ``why`` what is known;
-    ``within``: the paper's mean lies in our 95% interval over users.
-    """
 
-    where: str
-    line: str
-    method: str
-    measure: str
-    ours: float
-    paper: float
-    spread: float
-    within: bool
-    why: str
-
-    def text(self) -> str:
-        """Ours, the paper's, and whether the sample of users may be all of it."""
-        digits = DIGITS[self.measure]
-        inside = " (within our interval)" if self.within else ""
-        return (
-            f"{self.ours:.{digits}f} / {self.paper:.{digits}f} ± {self.spread:.{digits}f}{inside}"
+def result_tables(
+    name: str, title: str, printed: str, material: Material, lines_of: Lines, first: str = "Method"
+) -> tuple[list[Table], pd.DataFrame]:
+    """A table for each world, and the same lines as data."""
+    tables, data = [], []
+    for key, part in final(material.rows).groupby(["dataset", "classifier", "users"], sort=False):
+        dataset, classifier, users = (str(value) for value in key)
+        world = material.worlds[f"{dataset.replace(':', '.')}-{classifier}-{users}"]
+        best = optimum_of(part).droplevel(["dataset", "classifier", "users"])
+        texts = []
+        for line in lines_of(part, world.published):
+            texts.append(_texts(line, best, (printed, classifier, dataset, users)))
+            data.append(
+                {"dataset": dataset, "classifier": classifier, "users": users}
+                | _figures(line, best)
+            )
+        tables.append(
+            Table(
+                f"{name}-{dataset.replace(':', '.')}-{classifier}-{users}",
+                f"{title}: {where_words(dataset, classifier, users)}",
+                (first, *COLUMNS),
+                tuple(texts),
+            )
         )
+    return tables, pd.DataFrame(data)
 
 
-Lines = Callable[[pd.DataFrame], Sequence[Line]]
+def where_words(dataset: str, classifier: str, users: str) -> str:
+    """A world in words.
+
+    >>> where_words("adult", "tree", "hard")
+    'Adult, Hard, decision tree'
+    """
+    words = f"{dataset_label(dataset)}, {users.title()}"
+    kind = CLASSIFIER_WORDS.get(classifier, "")
+    return f"{words}, {kind}" if kind else words
 
 
-def method_lines(rows: pd.DataFrame) -> list[Line]:
+def above_optimum(costs: pd.Series, best: pd.Series) -> float:
+    """How far the mean cost of the users solved lies above their mean optimum, as a share."""
+    both = paired(costs, best)
+    return both.ratio - 1.0 if both is not None else np.nan
+
+
+def against(line: Line) -> Paired | None:
+    """The line's users one by one against the published system's, where it is about the same."""
+    if line.others or line.theirs.empty:
+        return None
+    return paired(user_costs(line.rows), user_costs(line.theirs))
+
+
+def _figures(line: Line, best: pd.Series) -> dict[str, Any]:
+    found: dict[str, Any] = {"line": line.label, "people": line.rows["user"].nunique()}
+    for measure in MEASURES:
+        ours, theirs = cell(line.rows, measure), cell(line.theirs, measure)
+        found |= {
+            measure: ours.mean,
+            f"{measure}_spread": ours.spread,
+            f"{measure}_low": ours.low,
+            f"{measure}_high": ours.high,
+            f"paper_{measure}": theirs.mean,
+            f"paper_{measure}_spread": theirs.spread,
+        }
+    both = against(line)
+    if both is not None:
+        found |= {"both": both.users, "ratio": both.ratio, "low": both.low, "high": both.high}
+    found["above_optimum"] = above_optimum(user_costs(line.rows), best)
+    found["answered"] = line.rows["answered"].mean()
+    return found
+
+
+def _texts(line: Line, best: pd.Series, where: tuple[str, str, str, str]) -> tuple[str, ...]:
+    cells = []
+    for measure in MEASURES:
+        theirs = with_spread(cell(line.theirs, measure), measure)
+        if line.theirs.empty:
+            known = published_cell(*where, line.printed, measure, line.corruption)
+            digits = DIGITS[measure]
+            theirs = "-" if known is None else f"{known[0]:.{digits}f} ± {known[1]:.{digits}f}"
+        cells += [with_spread(cell(line.rows, measure), measure), theirs]
+    both, above = against(line), above_optimum(user_costs(line.rows), best)
+    compared = ("-",) * 4
+    if both is not None:
+        compared = (
+            str(both.users),
+            f"{both.ours:.1f} / {both.theirs:.1f}",
+            f"{both.ratio:.2f} ({both.low:.2f} to {both.high:.2f})",
+            f"{both.cheaper:.0%}, {both.equal:.0%}, {both.dearer:.0%}",
+        )
+    people, runs = line.rows["user"].nunique(), line.rows["run"].nunique()
+    return (
+        line.label + (" †" if line.others else ""),
+        f"{people} × {runs}",
+        *cells,
+        *compared,
+        "-" if np.isnan(above) else f"{above:.0%}",
+    )
+
+
+def _of(rows: pd.DataFrame, method: Any, published: bool, corruption: float) -> pd.DataFrame:
+    """The published rows of a method for the users we have of it."""
+    name = getattr(method, "published", "")
+    first = rows.iloc[0]
+    k = int(first["k"])
+    world = (str(first["dataset"]), str(first["classifier"]), str(first["users"]))
+    theirs = published_rows(*world, name if published else "", k=k, corruption=corruption)
+    return theirs[theirs["user"].isin(rows["user"])]
+
+
+def method_lines(rows: pd.DataFrame, published: bool) -> list[Line]:
     """One line per method, in the order they come."""
     lines = []
-    for name in dict.fromkeys(rows["method"].tolist()):
-        method: Any = find_method(name)
+    for (name,), part in rows.groupby(["method"], sort=False):
+        method: Any = find_method(str(name))
+        printed = getattr(method, "published", "")
         lines.append(
             Line(
-                getattr(method, "label", name),
-                rows[rows["method"] == name],
-                getattr(method, "published", ""),
-                getattr(method, "why", ""),
+                getattr(method, "label", str(name)),
+                part,
+                _of(part, method, published, 0.0),
+                printed.upper().replace("_", "-"),
+                others=(printed, str(part["classifier"].iloc[0])) in OTHER_USERS,
             )
         )
     return lines
 
 
-def result_tables(
-    name: str,
-    title: str,
-    published_table: str,
-    rows: pd.DataFrame,
-    first_column: str = "Method",
-    lines_of: Lines = method_lines,
-) -> tuple[list[Table], list[Difference]]:
-    """A table for each data set and user set, and the cells that differ from the paper's."""
-    tables: list[Table] = []
-    differences: list[Difference] = []
-    for key, part in final(rows).groupby(["dataset", "classifier", "users"], sort=False):
-        dataset, classifier, users = (str(value) for value in key)
-        lines = lines_of(part)
-        common = solved_by_all({line.label: line.rows for line in lines})
-        texts = []
-        where = f"{dataset_label(dataset)}, {users.title()}"
-        if classifier != "network":
-            where += f", {CLASSIFIER_WORDS.get(classifier, classifier)}"
-        for line in lines:
-            figures = {
-                measure: summed_up(line.rows, measure, 0.0 if measure == "validity" else STOP)
-                for measure in MEASURES
-            }
-            among = common.users if line.label not in common.left_out else frozenset[int]()
-            shared = line.rows[line.rows["user"].isin(among)]
-            cells = {
-                measure: published_cell(
-                    published_table,
-                    classifier,
-                    dataset,
-                    users,
-                    line.published,
-                    measure,
-                    line.corruption,
-                )
-                for measure in MEASURES
-            }
-            texts.append(_texts(line.label, figures, cells, summed_up(shared, "cost", STOP)))
-            differences += _differences(where, line, figures, cells)
-        tables.append(
-            Table(
-                f"{name}-{dataset.replace(':', '.')}-{classifier}-{users}",
-                f"{title}: {where}",
-                (first_column, *COLUMNS),
-                tuple(texts),
-                (NOTE, _common_words(part, common, first_column)),
-            )
-        )
-    return tables, differences
+def corruption_lines(rows: pd.DataFrame, published: bool) -> list[Line]:
+    """One line per method and share of edges removed."""
+    lines = []
+    asked = rows[rows["k"] > 0]
+    for (name, removed), part in asked.groupby(["method", "corruption"], sort=False):
+        method, share = find_method(str(name)), float(str(removed))
+        label = f"{method.label}: {'none' if not share else f'{share:g}'}"
+        theirs = _of(part, method, published, share)
+        lines.append(Line(label, part, theirs, method.published.upper().replace("_", "-"), share))
+    return lines
 
 
-CLASSIFIER_WORDS = {"logistic": "logistic regression", "tree": "decision tree"}
+def _competitors(profile: Profile) -> list[Task]:
+    """All methods on all users, T questions of k = 2."""
+    names = (*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS)
+    return make_tasks(profile, (*profile.only(names), *profile.own()))
 
 
-def _texts(
-    label: str,
-    figures: dict[str, Figure95],
-    cells: dict[str, tuple[float, float] | None],
-    shared: Figure95,
-) -> tuple[str, ...]:
-    return (
-        label,
-        with_spread(figures["validity"], "validity"),
-        published_text(cells["validity"], "validity"),
-        with_spread(figures["cost"], "cost"),
-        interval(figures["cost"], "cost"),
-        published_text(cells["cost"], "cost"),
-        "-" if np.isnan(shared.mean) else f"{shared.mean:.1f}",
-        with_spread(figures["length"], "length"),
-        published_text(cells["length"], "length"),
+def _classifiers(profile: Profile) -> list[Task]:
+    """All methods for logistic regression and a decision tree."""
+    methods = (*profile.only(COMPETITORS), *profile.only(PEAR), *profile.only(EXACT))
+    methods = tuple(name for name in methods if name not in profile.not_shallow)
+    return [
+        task
+        for classifier in profile.classifiers
+        for task in make_tasks(profile, (*methods, *profile.own()), classifier=classifier)
+    ]
+
+
+def _corruption(profile: Profile) -> list[Task]:
+    """Logistic answers, k = 2, a growing share of the edges removed."""
+    names = profile.only(("pear-l", "pear-exact-l"))
+    shares = (0.0, *profile.corruptions)
+    asked = make_tasks(profile, names, corruptions=shares, runs=profile.corruption_runs)
+    return asked + make_tasks(profile, profile.only(("exact-true",)))
+
+
+def _explained(profile: Profile) -> list[Task]:
+    """XPEAR and those it is compared with."""
+    names = ("fare", "efare", *PEAR, *EXPLAINED, "pear-exact-nl", "pear-exact-l", "exact-true")
+    return make_tasks(profile, profile.only(names))
+
+
+def _compared(material: Material) -> Report:
+    tables, data = result_tables(
+        "competitors", "Methods compared", "eval-results", material, method_lines
+    )
+    words = (
+        "Methods that ask nothing are given the mean weights of the prior; PEAR and XPEAR ask "
+        f"{material.profile.questions} questions of two plans. PEAR (NL) and (L) lead algorithms "
+        "1 and 2 over W-FARE, PEAR (exact) leads ours over the certified search. Every planner "
+        "that searches returns the best plan it met; *path* is the same search returning the path "
+        "of its most visited steps, as the published ones do.",
+        reseeds_words(material),
+        source_words(material),
+    )
+    return Report(
+        "Which method gives whom a plan, and at what cost?",
+        words,
+        tuple(tables),
+        data={
+            "compared": data,
+            "user_by_user": user_by_user(material),
+            "rivals": rivals(material.rows),
+        },
     )
 
 
-def _differences(
-    where: str,
-    line: Line,
-    figures: dict[str, Figure95],
-    cells: dict[str, tuple[float, float] | None],
-) -> list[Difference]:
+def rivals(rows: pd.DataFrame) -> pd.DataFrame:
+    """PEAR (L) against each competitor in each world: validity less theirs, and the ratio of costs
+    on the users both solve with its interval."""
     found = []
-    for measure, cell in cells.items():
-        ours = figures[measure]
-        if cell is not None and not np.isnan(ours.mean) and abs(ours.mean - cell[0]) > cell[1]:
-            within = ours.low <= cell[0] <= ours.high
-            method = line.method or line.label
+    for key, part in final(rows).groupby(["dataset", "classifier", "users"], sort=False):
+        mine = part[part["method"] == "pear-l"]
+        if mine.empty:
+            continue
+        for name in COMPETITORS:
+            theirs = part[part["method"] == name]
+            theirs = theirs[theirs["user"].isin(mine["user"])]
+            own = mine[mine["user"].isin(theirs["user"])]
+            both = paired(user_costs(own), user_costs(theirs))
+            if both is None:
+                continue
             found.append(
-                Difference(where, line.label, method, measure, ours.mean, *cell, within, line.why)
+                dict(zip(("dataset", "classifier", "users"), key, strict=True))
+                | {"rival": find_method(name).label, "both": both.users, "ratio": both.ratio}
+                | {"low": both.low, "high": both.high}
+                | {"validity_gap": own["success"].mean() - theirs["success"].mean()}
             )
-    return found
+    return pd.DataFrame(found)
 
 
-def _are(count: int) -> str:
-    """A number with its verb.
+def removed_edges(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each share of edges removed against none: the ratio of costs on users both solve."""
+    found = []
+    asked = final(rows)
+    asked = asked[asked["k"] > 0]
+    for key, part in asked.groupby(["dataset", "users", "method"], sort=False):
+        whole = part[part["corruption"] == 0]
+        for share, wrong in part[part["corruption"] > 0].groupby("corruption"):
+            kept = whole[whole["user"].isin(wrong["user"])]
+            both = paired(user_costs(wrong), user_costs(kept))
+            if both is None:
+                continue
+            found.append(
+                {"dataset": key[0], "users": key[1], "line": find_method(str(key[2])).label}
+                | {"corruption": share, "ratio": both.ratio, "low": both.low, "high": both.high}
+                | {"validity_gap": wrong["success"].mean() - kept["success"].mean()}
+            )
+    return pd.DataFrame(found)
 
-    >>> _are(1), _are(12)
-    ('1 is', '12 are')
-    """
-    return f"{count} is" if count == 1 else f"{count} are"
 
-
-def _common_words(rows: pd.DataFrame, common: Common, first_column: str) -> str:
-    each = "method" if first_column == "Method" else "line"
-    solved = _are(len(common.strictly))
-    words = f"Of {rows['user'].nunique()} users, {solved} solved by every {each} here in some run"
-    if common.left_out:
-        words += (
-            f"; {len(common.users)} by every {each} that solves at least a fifth of them "
-            f"(without {'; '.join(common.left_out)}), and the shared costs are over these"
-        )
-    return words + "."
-
-
-def difference_table(differences: Sequence[Difference]) -> Table | None:
-    """Where ours and the paper's differ by more than the paper's spread, and what is known."""
-    if not differences:
-        return None
-    lines: dict[tuple[str, str], dict[str, str]] = {}
-    causes: dict[str, list[str]] = {}
-    for difference in differences:
-        cells = lines.setdefault((difference.where, difference.line), {})
-        cells[difference.measure] = difference.text()
-        known = causes.setdefault(difference.why or "Nothing was tested.", [])
-        if difference.method not in known:
-            known.append(difference.method)
-    rows = [(*key, *(cells.get(m, "·") for m in MEASURES)) for key, cells in lines.items()]
-    listed = "\n".join(f"- **{', '.join(names)}.** {why}" for why, names in causes.items())
-    return Table(
-        "differences",
-        "Where ours and the paper's differ by more than the paper's spread",
-        ("Where", "Method", *(f"{measure.title()} (ours / paper)" for measure in MEASURES)),
-        tuple(rows),
-        (
-            "A dot: no such difference. A spread of 0 (a method that repeats itself) makes every "
-            "difference count. *Within our interval*: the paper's mean lies in our 95% interval "
-            "over users, so which users were drawn may be all of it. Unless the profile is full, "
-            "users are fewer than the paper's. Of classifiers and users, those of Adult's network, "
-            "set All, are the published ones; all others are ours, and what follows from that was "
-            "not tested (our GiveMeSomeCredit network is flat over many of its refused, see "
-            "Sources: its set Hard need not be as hard as the paper's).",
-            "What we know of it. A cause is named only where a trial showed it. Trials were on "
-            "the first 20 users of each set, in one run (PEAR, FARE, RL) or two, with the "
-            "methods named in code style (`pear bench competitors --profile reduced --users 20 "
-            "--methods NAME`); their figures stand in the order Adult All, Adult Hard, "
-            "GiveMeSomeCredit All, GiveMeSomeCredit Hard, for the network unless said. Ours "
-            "beside them are of the same 20 users, so they may differ from the tables above. "
-            "What the published program does was read in its source.",
-            listed,
-        ),
+def reseeds_words(material: Material) -> str:
+    """What another run of a method changes."""
+    reseeds: dict[str, list[str]] = {}
+    for name in dict.fromkeys(material.rows["method"].tolist()):
+        method: Any = find_method(name)
+        label = getattr(method, "label", name)
+        reseeds.setdefault(getattr(method, "reseeds", "?"), []).append(label)
+    changed = "; ".join(f"{what}: {', '.join(names)}" for what, names in reseeds.items())
+    return (
+        f"What a run reseeds: {changed}. No run reseeds the classifier, the users, their weights "
+        "or a policy's training (the published program trains all policies but W-FARE's anew for "
+        "each run, so its ± contains that)."
     )
+
+
+def source_words(material: Material) -> str:
+    """Where classifiers and users come from."""
+    sources: dict[str, list[str]] = {}
+    for world in material.worlds.values():
+        name = where_words(world.dataset, world.classifier, world.users)
+        sources.setdefault(world.source, []).append(name)
+    words = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
+    return f"Sources: {words}."
+
+
+def user_by_user(material: Material) -> pd.DataFrame:
+    """One row per world, method and user: our cost and the published one, STOP not counted."""
+    parts = []
+    keys = ["dataset", "classifier", "users"]
+    for key, part in final(material.rows).groupby(keys, sort=False):
+        for line in method_lines(part, published=True):
+            if line.theirs.empty or line.others:
+                continue
+            each = pd.concat(
+                {"ours": user_costs(line.rows), "published": user_costs(line.theirs)}, axis=1
+            )
+            where = dict(zip(keys, key, strict=True))
+            parts.append(each.reset_index().assign(method=line.label, **where))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _shallow(material: Material) -> Report:
+    tables, data = result_tables(
+        "classifiers", "Shallow classifiers", "eval-results-shallow", material, method_lines
+    )
+    words: tuple[str, ...] = (source_words(material),)
+    if material.profile.not_shallow:
+        words += (f"Not run here: {', '.join(material.profile.not_shallow)}.",)
+    return Report(
+        "Does it hold for other classifiers?",
+        words,
+        tuple(tables),
+        data={"shallow": data, "shallow_rivals": rivals(material.rows)},
+    )
+
+
+def _removed(material: Material) -> Report:
+    tables, data = result_tables(
+        "corruption",
+        "Edges removed",
+        "error-causal",
+        material,
+        corruption_lines,
+        "Edges removed",
+    )
+    return Report(
+        "What if the cost graph is partly wrong?",
+        (
+            "Planner, policy and posterior see the graph without a share of its edges, "
+            "`int(share × edges)` of them and the same in every run; each share has a policy "
+            "trained for its graph. Answers and reported costs use the full one. (The published "
+            "program also divides the cost term of its search by 1e5; ours does not.)",
+        ),
+        tuple(tables),
+        data={"corruption_lines": data, "removed": removed_edges(material.rows)},
+    )
+
+
+def _reasons(material: Material) -> Report:
+    tables, data = result_tables(
+        "xpear", "Explained plans", "xpear-results", material, method_lines
+    )
+    return Report(
+        "What do reasons for every step cost?",
+        (
+            "XPEAR (NL) and (L) walk an automaton taught by W-FARE, one walk that ends at STOP or "
+            "at a move that is not allowed, as published. XPEAR (exact teacher) is ours: taught by "
+            "the certified search with plans that clear the required score by a margin, several "
+            "walks side by side.",
+        ),
+        tuple(tables),
+        _automata(material),
+        data={"explained": data},
+    )
+
+
+def _automata(material: Material) -> tuple[Picture, ...]:
+    """A W-EFARE automaton for each data set whose users were asked with one."""
+    if not material.rows["method"].isin(["xpear-nl", "xpear-l"]).any():
+        return ()
+    worlds = [world for world in material.worlds.values() if world.users == "all"]
+    return tuple(
+        automaton_picture(world, taught_automaton(world, "w-efare", material.profile, _silent))
+        for world in worlds
+    )
+
+
+def _silent(note: str) -> None:
+    pass
+
+
+COMPARED = Experiment("competitors", _competitors, _compared)
+SHALLOW = Experiment("classifiers", _classifiers, _shallow)
+CORRUPTED = Experiment("corruption", _corruption, _removed)
+REASONS = Experiment("xpear", _explained, _reasons)

@@ -21,6 +21,7 @@ from pear.experiments.registry import find_method, in_words
 from pear.experiments.worlds import World, world_key
 
 Floats = NDArray[np.float64]
+AssetKey = tuple[str, str, float, str]
 
 COLUMNS = {
     "dataset": "str",
@@ -32,6 +33,7 @@ COLUMNS = {
     "run": "int64",
     "user": "int64",
     "questions": "int64",
+    "answered": "int64",
     "score": "float64",
     "success": "bool",
     "cost": "float64",
@@ -41,9 +43,9 @@ COLUMNS = {
     "cost_for_truth": "float64",
 }
 """One row is one user after a number of questions. ``score`` is the classifier's of the user,
-``cost`` and ``length`` of the plan under the true weights (NaN without success; STOP never
-counted), ``rows`` asked of the classifier so far; the last two are what the method's planner
-does with the prior mean and with the true weights."""
+``answered`` how many questions were answered, ``cost`` and ``length`` of the plan under the true
+weights (NaN without success; STOP never counted), ``rows`` asked of the classifier so far; the last
+two are what the method's planner does with the prior mean and with the true weights."""
 
 
 NEEDED = "every row needs user, questions, success, cost and length"
@@ -86,10 +88,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Shared:
-    """What tasks share: worlds by key, and what was trained, by (data set, classifier, name)."""
+    """What tasks share: worlds by key, and what was trained, by :func:`asset_key`."""
 
     worlds: dict[str, World]
-    assets: dict[tuple[str, str, str], Any]
+    assets: dict[AssetKey, Any]
+
+
+def asset_key(task: Task, name: str) -> AssetKey:
+    """Data set, classifier, share of edges removed and name of a trained part."""
+    return task.dataset, task.classifier, task.corruption, name
 
 
 _shared: list[Shared] = []
@@ -113,10 +120,7 @@ def run_task(task: Task) -> Outcome:
     [shared] = _shared
     world = shared.worlds[task.world]
     method = find_method(task.method)
-    assets = {
-        name: shared.assets[task.dataset, task.classifier, name]
-        for name in getattr(method, "assets", ())
-    }
+    assets = {name: shared.assets[asset_key(task, name)] for name in getattr(method, "assets", ())}
     started = time.perf_counter()
     try:
         rows = method.solve(world, assets, task)
@@ -127,7 +131,7 @@ def run_task(task: Task) -> Outcome:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise InvalidSetting(
             f"the method '{task.method}' failed in the task {task.name} ({in_words(error)}; "
-            f"{Path(place.filename).name}, line {place.lineno}); mend it, or leave it out, and "
+            f"{Path(place.filename).name}, line {place.lineno}); fix it, or leave it out, and "
             "start again: rows of other tasks are kept"
         ) from error
     seconds = time.perf_counter() - started
@@ -157,7 +161,7 @@ def _table(task: Task, world: World, rows: list[dict[str, Any]]) -> pd.DataFrame
     )
     for name in COLUMNS:
         if name not in table:
-            table[name] = np.nan
+            table[name] = 0 if name == "answered" else np.nan
     if table["success"].isna().any() or (table["success"] & table["cost"].isna()).any():
         raise InvalidSetting(
             f"the method '{task.method}' gave a row without 'success', or a success without "

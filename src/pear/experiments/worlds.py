@@ -38,7 +38,8 @@ class World:
     ``training`` ``(m, d)`` are people to learn from, ``states`` ``(n, d)`` the users asked
     about, ``weights`` ``(n, p)`` their true weights (methods must not look), ``scores``
     ``(n,)`` the classifier's. ``source`` says in words where classifier and users are from;
-    ``published`` whether the users are the paper's own, in its order.
+    ``published`` whether the users are the paper's own, in its order. The last three are of
+    training: simulations per step, learning rate, and W-FARE's share of people solved worst.
     """
 
     dataset: str
@@ -55,6 +56,7 @@ class World:
     published: bool = False
     simulations: int = 15
     learning_rate: float = 0.001
+    hard_share: float = 0.0
 
     @property
     def key(self) -> str:
@@ -80,7 +82,7 @@ def adult_world(classifier: str, users: str) -> World:
 def credit_world(classifier: str, users: str) -> World:
     """GiveMeSomeCredit: the published classifier, users and true weights, else ours."""
     world = _paper_world("givemecredit", classifier, users)
-    return replace(world, simulations=10, learning_rate=0.003)
+    return replace(world, simulations=10, learning_rate=0.003, hard_share=0.3)
 
 
 def _paper_world(name: str, classifier: str, users: str) -> World:

@@ -23,6 +23,7 @@ from pear.planning.planner import (
     Candidates,
     Memory,
     Planner,
+    Proposals,
     Query,
     best_for_samples,
     by_limits,
@@ -32,6 +33,8 @@ from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
 from pear.problem.costs import NO_MOVE, as_sequence
 from pear.problem.features import States
 from pear.problem.plan import Verdict
+
+Moves = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,21 @@ class AutomatonPlanner(Planner):
             self._finish(state, as_sequence(pool[i]), samples, certificate, limits) for i in best
         )
         return Candidates(plans, rows)
+
+    def propose(
+        self,
+        states: States,
+        weights: Floats,
+        rngs: Sequence[np.random.Generator],
+        n: int,
+    ) -> list[Proposals]:
+        """Everybody's walks that end favourably, walked side by side; nothing is left to chance."""
+        walks = self._walks(states, np.asarray(weights)[:, None, :], NO_LIMITS)
+        plans: list[dict[Moves, None]] = [{} for _ in states]
+        for person, moves in zip(walks.person.tolist(), walks.moves, strict=True):
+            plans[person][as_sequence(moves)] = None
+        asked = walks.rows.tolist()
+        return [Proposals(tuple(own), rows) for own, rows in zip(plans, asked, strict=True)]
 
     def reasons(self, state: Floats, weights: Floats, moves: Any) -> tuple[Reason, ...]:
         """Why each move of a walk: true of the state before it, under the weights given.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -13,40 +12,26 @@ from pathlib import Path
 import pandas as pd
 
 from pear.errors import InvalidSetting
-from pear.experiments import (
-    actions,
-    classifiers,
-    competitors,
-    corruption,
-    cost_length,
-    graphs,
-    regret,
-    score_length,
-    xpear,
-)
-from pear.experiments.assets import policy_path
-from pear.experiments.effort import effort_table
+from pear.experiments import lengths, problems, regret, tables
+from pear.experiments.answers import answers_page, effort_table
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import DRAWN, SET_SIZE, Profile
 from pear.experiments.registry import DATASETS, METHODS
-from pear.experiments.render import Table
-from pear.experiments.runner import Finished, Follow, fit, run_experiments
-from pear.experiments.store import check_page
-from pear.experiments.tables import NOTE, difference_table
+from pear.experiments.run import Finished, Follow, check_page, fit, run_experiments
 from pear.experiments.tasks import Task
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
-        competitors.EXPERIMENT,
+        tables.COMPARED,
         regret.EXPERIMENT,
-        corruption.EXPERIMENT,
-        classifiers.EXPERIMENT,
-        xpear.EXPERIMENT,
-        cost_length.EXPERIMENT,
-        score_length.EXPERIMENT,
-        graphs.EXPERIMENT,
-        actions.EXPERIMENT,
+        tables.CORRUPTED,
+        tables.SHALLOW,
+        tables.REASONS,
+        lengths.COSTS,
+        lengths.SCORES,
+        problems.GRAPHS,
+        problems.ACTIONS,
     )
 }
 ASKING = ("regret", "corruption")
@@ -188,85 +173,41 @@ def write_results(
     """Tables as Markdown and LaTeX, figures as SVG and PNG, and one page that shows them all."""
     folder = finished.store.folder
     stamp = stamp_of(words_of(tuple(reports), profile, finished))
-    tables = folder / "tables"
-    tables.mkdir(exist_ok=True)
     page = document or folder / "results.md"
-    images = page.parent / "images" / "results"
-    effort = _effort(profile, finished)
-    differing = difference_table([d for r in reports.values() for d in r.differences])
-    closing = [table for table in (differing, effort) if table is not None]
-    for table in [table for report in reports.values() for table in report.tables] + closing:
-        (tables / f"{table.name}.md").write_text(table.markdown(stamp), encoding="utf-8")
-        (tables / f"{table.name}.tex").write_text(table.latex(stamp), encoding="utf-8")
-    parts = [_opening(reports, profile, stamp, finished, note)]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "tables").mkdir(exist_ok=True)
+    effort = effort_table(finished.store.read(finished.tasks))
+    for table in [table for report in reports.values() for table in report.tables] + [effort]:
+        place = folder / "tables" / table.name
+        place.with_suffix(".md").write_text(f"{table.markdown()}\n{stamp}\n", encoding="utf-8")
+        place.with_suffix(".tex").write_text(table.latex(stamp), encoding="utf-8")
+    parts = [answers_page(reports, opening_words(profile, stamp, finished, note))]
     for report in reports.values():
         parts.append(f"## {report.title}\n")
         parts += [words + "\n" for words in report.words]
         for picture in report.pictures:
             picture.save(folder / "figures", stamp)
-            picture.save(images, stamp)
+            picture.save(page.parent / "images" / "results", stamp)
             parts.append(
-                f"### {picture.title}\n\n![{picture.title}](images/results/{picture.name}.svg)\n\n"
+                f"![{picture.title}](images/results/{picture.name}.svg)\n\n"
                 f"{picture.words} ([PNG](images/results/{picture.name}.png))\n"
             )
-        parts += [table.markdown(stamp, said=(NOTE,)) for table in report.tables]
-    parts.append("## Differences from the paper, and what it cost\n")
-    parts += [table.markdown(stamp) for table in closing]
-    page.parent.mkdir(parents=True, exist_ok=True)
+        parts += [table.markdown() for table in report.tables]
+    parts += ["## What it took\n", effort.markdown()]
     page.write_text("\n".join(parts), encoding="utf-8")
     return page
 
 
-def _opening(
-    reports: Iterable[str], profile: Profile, stamp: str, finished: Finished, note: str
-) -> str:
-    people = ", ".join(
-        f"{world.key} {min(profile.people(world.classifier), len(world.states))}"
-        for world in finished.shared.worlds.values()
-    )
+def opening_words(profile: Profile, stamp: str, finished: Finished, note: str) -> str:
+    """What ran: said once, for all that follows."""
     done = [task for task in finished.tasks if finished.store.has(task)]
     missing = len(finished.tasks) - len(done)
-    methods = ", ".join(dict.fromkeys(task.method for task in done)) or "none"
-    size = {len(world.states) for world in finished.shared.worlds.values()}
-    each = "each set of 300" if size == {SET_SIZE} else "each set"
-    unfinished = (
-        f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**\n\n"
-        if missing
-        else ""
-    )
-    return (
-        f"# Results\n\n{unfinished}{note and f'About this run: {note}{chr(10) * 2}'}"
-        f"Made by `pear bench` ({', '.join(reports)}); {stamp}.\n\n"
-        f"Methods run: {methods}. Users: {people}. The users are the first of {each}; run seeds "
-        "as above. The paper's protocol is 300 users and 10 runs (`--profile full`).\n\n"
-        "Published figures are those of De Toni, Viappiani, Teso, Lepri and Passerini, "
-        "*Personalized Algorithmic Recourse with Preference Elicitation*. They count 1 for the "
-        "final STOP action in costs and lengths; wherever ours stand beside them, 1 is added to "
-        f"ours too. {NOTE}\n"
-    )
-
-
-def _effort(profile: Profile, finished: Finished) -> Table:
-    rows = finished.store.read(finished.tasks)
-    return effort_table(rows, training_seconds(finished.tasks, profile, finished))
-
-
-def training_seconds(
-    tasks: Iterable[Task], profile: Profile, finished: Finished
-) -> dict[str, float]:
-    """Seconds of the policies in the cache that the tasks' worlds use."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        return {}
-    spent = {}
-    for world in finished.shared.worlds.values():
-        for kind in ("wfare", "fare", "rl"):
-            notes = policy_path(world, kind, profile)[0].with_suffix(".json")
-            if notes.is_file():
-                seconds = float(json.loads(notes.read_text())["seconds"])
-                spent[f"{kind} for {world.dataset} ({world.classifier})"] = seconds
-    return spent
+    said = [f"Made by `pear bench`; {stamp}."]
+    if missing:
+        said.append(f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**")
+    if note:
+        said.append(note)
+    return " ".join(said)
 
 
 def read_rows(folder: Path) -> pd.DataFrame:

@@ -1,0 +1,82 @@
+"""Is the paper's own system reproduced? PEAR over W-FARE by algorithms 1 and 2, on its own users.
+
+For the users of the four network sets: mean cost after ten questions (logistic answers, k = 2, one
+run; STOP not counted) beside that of the published system for the same users (mean of a user over
+its runs), and the ratio of the two on users both solve. Policies come from the cache, and are
+trained when they are not there (a few minutes each). Needs ``PEAR_BENCH`` and ``PEAR_DATA``.
+
+``--quick`` takes the first 60 users of each set, otherwise all 300 are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from pear.experiments.conversations import PEAR_L
+from pear.experiments.profiles import PROFILES
+from pear.experiments.published import published_curve, published_rows
+from pear.experiments.registry import build_world
+from pear.experiments.summary import final, paired, user_costs
+from pear.experiments.tasks import Task
+from pear.experiments.trained import trained_policy
+
+SETS = {
+    "adult_all": ("adult", "all"),
+    "adult_hard": ("adult", "hard"),
+    "credit_all": ("givemecredit", "all"),
+    "credit_hard": ("givemecredit", "hard"),
+}
+QUESTIONS, K = 10, 2
+
+
+def conversations(dataset: str, users: str, people: int) -> pd.DataFrame:
+    """Rows of PEAR (L) with the first users of a set, one per user and number of questions."""
+    world = build_world(dataset, "network", users)
+    policy = trained_policy(world, "wfare", PROFILES["reduced"], print)
+    task = Task(dataset, "network", users, PEAR_L.name, 0, 0, people, QUESTIONS, K)
+    rows = pd.DataFrame(PEAR_L.solve(world, {"wfare": policy}, task))
+    return rows.assign(
+        dataset=dataset, classifier="network", users=users, method=task.method, k=K, corruption=0.0
+    )
+
+
+def main() -> None:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures as flat JSON")
+    parser.add_argument("--quick", action="store_true", help="60 users of each set")
+    options = parser.parse_args()
+    people = 60 if options.quick else 300
+    results: dict[str, float] = {}
+    answered = []
+    for name, (dataset, users) in SETS.items():
+        started = time.process_time()
+        rows = final(conversations(dataset, users, people))
+        theirs = published_rows(dataset, "network", users, PEAR_L.published, k=K)
+        theirs = theirs[theirs["user"] < people]
+        both = paired(user_costs(rows), user_costs(theirs))
+        answered.append(rows["answered"].mean())
+        results[f"pear_wfare.{name}"] = float(user_costs(rows).mean())
+        results[f"published.{name}"] = float(user_costs(theirs).mean())
+        results[f"validity.{name}"] = float(rows["success"].mean())
+        results[f"published_validity.{name}"] = float(theirs["success"].mean())
+        if both is not None:
+            results[f"ratio.{name}"] = both.ratio
+            results[f"ratio_low.{name}"], results[f"ratio_high.{name}"] = both.low, both.high
+            results[f"common.{name}"] = both.users
+        results[f"seconds.{name}"] = time.process_time() - started
+    results["answered.mean"] = float(sum(answered) / len(answered))
+    curve = published_curve("adult", "pear_nl", 4)
+    results["regret.published_rule_check"] = float(curve[QUESTIONS])
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+    print(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()
