@@ -22,7 +22,6 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from pear.datasets.published import (
-    published_averages,
     published_classifier,
     published_prior_means,
     published_problem,
@@ -30,8 +29,8 @@ from pear.datasets.published import (
 )
 from pear.elicitation import Session, Settings, SimulatedPerson, regret_table, simulate
 from pear.elicitation.simulation import question_of
-from pear.experiments.published import STOP
-from pear.experiments.regret import published_regrets
+from pear.experiments.published import published_curve, published_rows
+from pear.experiments.summary import user_costs
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior, Logistic, Noiseless, ResponseModel
 
@@ -189,26 +188,30 @@ def latency(
 
 def print_published(curves: dict[str, pd.DataFrame]) -> None:
     """Our curve beside the published system's, user costs without the STOP action."""
-    published = published_averages()
     print("\nmean cost after each number of questions, published system beside ours")
     for study, response, k in (
-        ("k2_noiseless", "NL", 2),
-        ("k4_noiseless", "NL", 4),
-        ("k2_logistic", "L", 2),
-        ("k4_logistic", "L", 4),
+        ("k2_noiseless", "pear_nl", 2),
+        ("k4_noiseless", "pear_nl", 4),
+        ("k2_logistic", "pear_l", 2),
+        ("k4_logistic", "pear_l", 4),
     ):
-        costs, regrets = published_regrets(published, response, k)
         ours = curves[study]
+        costs = {
+            asked: user_costs(
+                published_rows("adult", "network", "all", response, k=k, questions=asked)
+            ).mean()
+            for asked in ours.index
+        }
         table = pd.DataFrame(
             {
-                "published": costs.mean() - STOP,
+                "published": pd.Series(costs),
                 "ours": ours["cost"],
                 "optimum": ours["optimum"],
-                "published normalised regret": regrets.mean(),
+                "published regret (its rule)": published_curve("adult", response, k),
                 "our normalised regret": ours["normalised_regret"],
             }
         )
-        print(f"\n{study}\n{table.round(3).to_string()}")
+        print(f"\n{study}\n{table.loc[ours.index].round(3).to_string()}")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def first_verdict(curves: pd.DataFrame) -> str:
     for (dataset, system, response, k), part in ours.groupby(
         ["dataset", "system", "response", "k"], sort=False
     ):
-        last = part.loc[part["questions"].idxmax()]
+        last = part.sort_values("questions").iloc[-1]
         name = f"{dataset_label(str(dataset))} {system} {response} k = {k}"
         told.append(f"{name} {last['regret']:.2f} ({last['above']:.0%} above the optimum)")
         if not last["high"] < 1.0:
@@ -117,7 +117,7 @@ def third_verdict(removed: pd.DataFrame) -> str:
     worst = removed.loc[removed.groupby(["dataset", "users", "line"])["ratio"].idxmax()]
     told = [
         f"{where_words(str(row.dataset), 'network', str(row.users))} {row.line} "
-        f"{row.ratio - 1.0:+.0%} ({row.corruption:g} of the edges)"
+        f"{float(str(row.ratio)) - 1.0:+.0%} ({row.corruption:g} of the edges)"
         for row in worst.itertuples()
     ]
     bad = worst[worst["ratio"] > 1.0 + TOLERATED]

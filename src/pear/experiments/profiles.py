@@ -47,7 +47,7 @@ class Profile:
     ks: tuple[int, ...] = (2, 4)
     corruptions: tuple[float, ...] = (0.15, 0.25, 0.5, 1.0)
     classifiers: tuple[str, ...] = ("logistic", "tree")
-    methods: tuple[str, ...] = (*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED)
+    methods: tuple[str, ...] = (*COMPETITORS, *PEAR, *EXACT, *PATHS, *EXPLAINED)
     iterations: int = 240
     batch_people: int = 128
     trained_people: int = 3000
@@ -159,6 +159,7 @@ PROFILES = {
         users=300,
         runs=10,
         corruption_runs=10,
+        methods=(*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED),
     ),
 }
 

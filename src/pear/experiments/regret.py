@@ -84,17 +84,18 @@ def all_curves(material: Material) -> pd.DataFrame:
     optimum = optimum_of(material.rows)
     asked = material.rows[material.rows["k"] > 0]
     parts = []
-    for (dataset, name, k), part in asked.groupby(["dataset", "method", "k"], sort=False):
-        method: Any = find_method(str(name))
-        world = material.worlds[f"{str(dataset).replace(':', '.')}-network-all"]
+    for key, part in asked.groupby(["dataset", "method", "k"], sort=False):
+        dataset, name, k = (str(value) for value in key)
+        method: Any = find_method(name)
+        world = material.worlds[f"{dataset.replace(':', '.')}-network-all"]
         best = pd.Series(dtype=float)
-        if str(dataset) in optimum.index.get_level_values("dataset"):
+        if dataset in optimum.index.get_level_values("dataset"):
             best = optimum.loc[(dataset, "network", "all")]
         response = RESPONSES[method.response]
-        known = {"dataset": dataset, "response": response, "k": k}
+        known: dict[str, Any] = {"dataset": dataset, "response": response, "k": int(k)}
         parts.append(curve(part, best).assign(system=_system(method.label), **known))
         if world.published and name in ("pear-nl", "pear-l"):
-            theirs = their_curve(str(dataset), response, int(str(k)), best)
+            theirs = their_curve(dataset, response, int(k), best)
             theirs = theirs[theirs["questions"] <= material.profile.questions]
             parts.append(theirs.assign(system="published PEAR", **known))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"dataset": []})

@@ -346,7 +346,7 @@ def user_by_user(material: Material) -> pd.DataFrame:
             each = pd.concat(
                 {"ours": user_costs(line.rows), "published": user_costs(line.theirs)}, axis=1
             )
-            where = dict(zip(keys, key, strict=True))
+            where: dict[str, Any] = dict(zip(keys, key, strict=True))
             parts.append(each.reset_index().assign(method=line.label, **where))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 

@@ -102,7 +102,12 @@ def training_settings(world: World, name: str, profile: Profile) -> Any:
     }
     if name == "wfare-published":
         known = PUBLISHED_TRAINING.get(world.dataset, {"iterations": profile.iterations})
-        steps = {"batch_people": 50, "buffer": 200, "simulations": 35, "patience": 999}
+        steps: dict[str, Any] = {
+            "batch_people": 50,
+            "buffer": 200,
+            "simulations": 35,
+            "patience": 999,
+        }
         return TrainingSettings(**common, **steps, **known)
     kind: Any = name
     return TrainingSettings(
