@@ -12,7 +12,7 @@
     ├── DataUnavailable         a data set is neither on this machine nor to be fetched
     ├── ModelError              the classifier cannot be used
     │   ├── ModelRefused        a model file we do not load, for safety
-    │   ├── ModelOutput         the classifier returned something that is no score
+    │   ├── ModelOutput         the classifier returned something that is not a score
     │   └── EndpointFailed      a scoring endpoint did not answer
     ├── MissingExtra            an optional part of the package is not installed
     ├── BudgetTooSmall          a search was given fewer rows than it can start with

@@ -1,6 +1,7 @@
 """A session over planners of every kind: scripted, off the grid, and people with nothing to do."""
 
 from dataclasses import dataclass, replace
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -154,3 +155,26 @@ def test_a_limit_on_the_number_of_steps_holds_for_plans_shown_before():
     session.set_limits(Limits(max_steps=1))
     assert session.best().length == 1
     assert session.recommend().plan.length == 1
+
+
+def test_conversations_in_several_threads_share_a_planner():
+    planner, found = lender(), {}
+
+    def hold(seed, key):
+        session = Session(planner, PERSON, prior(), seed=seed, **QUICK)
+        for _ in range(2):
+            if session.ask() is not None:
+                session.answer(0)
+        plan = session.recommend().plan
+        found[key] = (plan.moves, plan.certificate.rows, plan.certificate.verdict)
+
+    for seed in range(3):
+        hold(seed, ("alone", seed))
+    threads = [Thread(target=hold, args=(seed, ("beside", seed))) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found["beside", seed] for seed in range(3)] == [
+        found["alone", seed] for seed in range(3)
+    ]

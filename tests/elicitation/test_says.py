@@ -118,7 +118,7 @@ def test_a_limit_without_meaning_here_is_refused():
         ({"kind": "never"}, "'kind'"),
         ({"kind": "feature", "feature": "height"}, "some step changes"),
         ({"kind": "action", "action": "fly"}, "no action 'fly'"),
-        ({"kind": "beyond", "feature": "job", "value": "permanent"}, "is no number"),
+        ({"kind": "beyond", "feature": "job", "value": "permanent"}, "is not a number"),
         ({"kind": "beyond", "feature": "income", "value": 3.0}, "'direction'"),
         ({"kind": "feature", "feature": "income", "why": "so"}, "no 'why'"),
     ):

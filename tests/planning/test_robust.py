@@ -94,7 +94,7 @@ def test_labels_that_are_no_class_and_models_that_cannot_be_trained_are_refused(
     states, labels = people
     today = from_sklearn(LogisticRegression().fit(states, labels), problem)
     rng = np.random.default_rng(0)
-    with pytest.raises(InvalidData, match="which is no class of model"):
+    with pytest.raises(InvalidData, match="which is not a class of model"):
         retrained(today, states, ["perhaps"] * 300, bootstraps(300, 1, rng), rng)
     with pytest.raises(InvalidData, match="one class only"):
         retrained(today, states, ["no"] * 300, bootstraps(300, 1, rng), rng)

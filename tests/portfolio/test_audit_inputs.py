@@ -144,7 +144,7 @@ def test_an_attribute_named_twice_is_compared_once():
     ("edges", "message"),
     [
         ({"agee": [25]}, "'agee'"),
-        ({"sex": [1]}, "'sex' is no number"),
+        ({"sex": [1]}, "'sex' is not a number"),
         ({"age": [np.nan]}, "finite"),
         ({"age": [500]}, "between 19 and 77"),
     ],
@@ -152,7 +152,7 @@ def test_an_attribute_named_twice_is_compared_once():
 def test_cuts_of_what_cannot_be_cut_are_refused(edges, message):
     with pytest.raises(InvalidSetting, match=message):
         audit(PROBLEM, portfolio(60), settings=AuditSettings(edges=edges))
-    with pytest.raises(InvalidSetting, match="is no number"):
+    with pytest.raises(InvalidSetting, match="is not a number"):
         make_cut("region", pd.Series(["north", "south"]), PROBLEM, [1])
 
 

@@ -81,7 +81,7 @@ def test_a_truncated_gzip_is_refused_by_name(tmp_path):
     [
         ("people.csv", b"", "is empty"),
         ("people.csv", b"a,b,a\n1,2,3\n", "'a' twice"),
-        ("people.csv", b"a,b\n\x00\x01,1\n", "it is no text"),
+        ("people.csv", b"a,b\n\x00\x01,1\n", "it is not text"),
         ("people.xlsx", b"PK", r"is a spreadsheet.* save the sheet .* as CSV \(UTF-8\)"),
         ("people.json", b"[]", "must be a .csv, .tsv or .parquet file"),
         ("people.parquet", b"not parquet at all", "cannot be read"),

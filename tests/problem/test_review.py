@@ -55,7 +55,7 @@ def test_odd_actions_are_warned_of():
         "action 'owe' can raise 'overdue'",
         "nobody in the data has job = ghost, and an action proposes it",
         "nobody in the data has city = y",
-        "action 'far': to nobody in the data apply -50.0",
+        "action 'far': nobody in the data can use -50.0",
         "action 'gone' never applies to anyone in the data",
         "action 'work' needs city: y, which nobody has and no action leads to",
         "action 'spend' can bring 'income' below 0",

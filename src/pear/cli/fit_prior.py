@@ -20,7 +20,7 @@ def command(
     ] = None,
     held_out: Annotated[float, typer.Option(help="Share of people kept for the check.")] = 0.3,
     level: Annotated[
-        float, typer.Option(help="Probability of taking one that is no better.")
+        float, typer.Option(help="Probability of choosing one that is not better.")
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Annotated[Path | None, typer.Option(help="The check as JSON.")] = None,

@@ -61,7 +61,7 @@ def single_keys() -> Iterator[None]:
 
 
 def _pressed(stream: int) -> str:
-    """The next key in lower case; nothing for a key that is no single character."""
+    """The next key in lower case; empty for a key that is not a single character."""
     byte = _byte(stream)
     if byte in (b"", b"\x04", b"\x00"):
         # A Ctrl-D pressed before the terminal handed over single keys arrives as a zero.

@@ -66,8 +66,8 @@ class BlackBox:
     Raises
     ------
     ModelOutput
-        Where a class of the goal is none of the model's; when scores are asked, where they are
-        no probabilities, naming the row.
+        Where the model does not know a class of the goal; once scores are asked for, where they
+        are not probabilities, naming the row.
 
     Examples
     --------

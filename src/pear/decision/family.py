@@ -128,7 +128,7 @@ def _classes(function: SklearnScores, labels: Any, n: int) -> NDArray[Any]:
     for place, value in enumerate(found):
         if value is None:
             raise InvalidData(
-                f"the label of row {place} is {labels[place]!r}, which is no class of model "
+                f"the label of row {place} is {labels[place]!r}, which is not a class of model "
                 f"'{function.name}'; its classes are {', '.join(map(str, function.classes))}"
             )
     return np.array(found)

@@ -28,7 +28,7 @@ PIECES = (1, 2, 3, 4, 5, 9, 24)
 
 
 def first_look(black_box: BlackBox) -> list[str]:
-    """Refuse what is no function of a record; what is odd about the scores, as sentences."""
+    """Refuse a model whose answer is not decided by the record; what is odd, as sentences."""
     rng = np.random.default_rng(6)
     probes = blackbox.probe_states(black_box.space, PROBES, rng)
     scores = black_box.probe(probes)

@@ -67,7 +67,7 @@ class Inputs:
 
     @property
     def number_names(self) -> frozenset[str]:
-        """The names of the columns that are no zeros and ones of categories."""
+        """The names of the columns that do not hold zeros and ones of categories."""
         return frozenset(c.column for c in self.columns if c.encoding != "one_hot")
 
     @property

@@ -66,7 +66,7 @@ def several(black_boxes: Sequence[BlackBox], agree: float = 1.0) -> BlackBox:
     Raises
     ------
     InvalidSetting
-        Where there is none, where they are about other features, or ``agree`` is no share.
+        Where no black box is given, where their features differ, or ``agree`` is not a share.
 
     Examples
     --------

@@ -200,9 +200,9 @@ class View:
     def confidence(self, plan: Plan, problem: Problem) -> float:
         """Probability that the plan is within 5% of the best plan known.
 
-        By the draws, of which half a one counts for and against: that all of a few draws
-        agree is no certainty. 0 for a plan whose cost is not known step by step, 1 where
-        nothing needs to change.
+        By the draws, with half a draw added for and half a draw against: even where all of a
+        few draws agree, nothing is certain. 0 for a plan whose cost is not known step by step,
+        1 where nothing needs to change.
         """
         if plan.success and not plan.steps:
             return 1.0

@@ -67,7 +67,7 @@ MOST_PAIRS = 40
 
 
 SURPRISED = 3.0
-"""Above this surprise, in standard deviations, a person is like nobody we know."""
+"""Above this surprise, in standard deviations, a person is unlike everybody we know of."""
 
 
 class Session:

@@ -94,7 +94,7 @@ class Settings:
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with some of them changed; a name that is none is refused."""
+    """The settings with some of them changed; an unknown name is refused."""
     unknown = [name for name in changes if name not in Settings.__dataclass_fields__]
     if unknown:
         raise InvalidSetting(

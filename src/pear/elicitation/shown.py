@@ -112,7 +112,7 @@ class Result:
     how many more are likely to be worth asking, ``gain`` what the next one is worth. ``reasons``
     are those of each step, ``alternatives`` the easiest plans with fewer steps; where there is
     no plan, ``loosenings`` says which limits stand in the way. ``unlike`` says that the answers fit
-    nobody we know, so that the confidence holds for others and the plan is one good for many.
+    none of the people we know of: the confidence is that of others, and the plan suits many.
     """
 
     plan: StoredPlan

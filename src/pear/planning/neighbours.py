@@ -264,7 +264,7 @@ class NeighboursPlanner(Planner):
         if to_itself:
             near &= row != column
         row, column = row[near], column[near]
-        # A length of 0 would be no edge at all to a sparse matrix.
+        # A sparse matrix would take a length of 0 for no edge at all.
         weighted = np.maximum(length[near], 1e-9) * (sparseness[row] + self.sparseness[column]) / 2
         return sparse.csr_array((weighted, (row, column)), (len(states), len(self.points)))
 

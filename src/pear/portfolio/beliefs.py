@@ -125,7 +125,7 @@ class Everyone:
         ]
 
     def check(self, problem: Problem) -> None:
-        """Refuse weights of another length than the problem's, or that are no numbers."""
+        """Refuse weights that are too many, too few, or not finite numbers."""
         for own in (self.weights, *self.learned.values()):
             problem.costs.check_weights(own)
 
@@ -320,7 +320,7 @@ def weights_from(text: str, n_weights: int, prior: GaussianMixturePrior | None) 
                 raise ValueError(f"{n_weights} numbers are needed")
             return weights
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidData(f"these are no weights: {text[:80]!r} ({error})") from None
+        raise InvalidData(f"these are not weights: {text[:80]!r} ({error})") from None
     if prior is None:
         raise InvalidSetting("the plans were made under a prior; give it, as 'pear plan' had it")
     draws = prior_draws(prior, n, seed)
@@ -425,7 +425,7 @@ def learned_weights(
 
 
 def stated_limits(conversations: Iterable[Conversation]) -> dict[str, Limits]:
-    """What everyone who said so cannot do, by id. A limit taken back is none.
+    """What everyone who said so cannot do, by id. A limit taken back does not count.
 
     What was ruled out in an earlier conversation of the same person still is, unless a later
     one speaks of it and ends without it.

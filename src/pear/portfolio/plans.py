@@ -163,7 +163,7 @@ def _first_score(plan: Plan) -> float:
 
 
 def _stated_limits(limits: Limits) -> dict[str, Any]:
-    """The limits as plain data, without those that are none."""
+    """The limits as plain data, without those that are not set."""
     none = NO_LIMITS.to_dict()
     return {key: value for key, value in limits.to_dict().items() if value != none[key]}
 

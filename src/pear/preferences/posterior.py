@@ -7,7 +7,7 @@ so that going back is keeping the old one.
 The particles are sequential Monte Carlo. Each answer reweights them; when their effective number
 has halved they are resampled and moved within their own Gaussian component (``moves``). How
 probable each component is stands in the particles' weights alone, never in whether a chain
-happened to visit it, so components that are far apart are no difficulty.
+happened to visit it, so components may be far apart.
 
 References: Chopin (2002), A sequential particle filter method for static models; Del Moral,
 Doucet and Jasra (2006), Sequential Monte Carlo samplers; Au and Beck (2001) for the
@@ -452,7 +452,7 @@ class ParticlePosterior:
     def _with_noise(
         self, evidence: Evidence, costs: NDArray[np.float64], rng: np.random.Generator
     ) -> ParticlePosterior:
-        """All the answers judged anew with a small noise, from the prior on."""
+        """All the answers judged again, from the prior on, with a small noise."""
         state = ParticlePosterior.start(
             self.prior,
             Logistic(fallback_sharpness(costs, self.weights)),

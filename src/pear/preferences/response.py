@@ -111,7 +111,7 @@ class UnknownSharpness:
         _require_sharpness(self.median, "median")
         if not (is_finite(self.lapses) and 0 <= self.lapses < 1):
             raise InvalidSetting(
-                f"'lapses' must be a share below 1 (got {self.lapses!r}); 0 is none"
+                f"'lapses' must be a share below 1 (got {self.lapses!r}); write 0 for no lapses"
             )
         if not (is_finite(self.spread) and self.spread > 0):
             raise InvalidSetting(

@@ -50,7 +50,7 @@ SEARCH = 20_000
 class EnsembleSlicePosterior:
     """Walkers that slice sample the whole posterior, all components at once.
 
-    Begin with ``EnsembleSlicePosterior.start``; ``update`` runs the ensemble anew. ``mean`` is
+    Begin with ``EnsembleSlicePosterior.start``; ``update`` runs the ensemble again. ``mean`` is
     the mean of all samples, or, with ``estimate="best_quarter"``, the paper's: the mean of the
     quarter of the samples with the highest posterior density.
 

@@ -482,7 +482,7 @@ def _check_reach(where: str, action: Action, feature: Feature) -> None:
 def check_amounts(action: Action) -> None:
     """Refuse amounts that all go against the action's direction.
 
-    Of a file only: whoever builds actions in Python may let the direction pick the amounts.
+    Only for files: in Python, amounts against the direction may be given and are never legal.
     """
     if action.mode != "add" or action.direction == "any":
         return

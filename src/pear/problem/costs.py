@@ -191,7 +191,7 @@ class CostGraph:
     def change_costs(self, start: Floats, end: Floats, order: Any, weights: Floats) -> Floats:
         """Mean floored cost of each change when columns take the values of ``end`` in an order.
 
-        For values that are no arguments of an action. ``start`` and ``end`` ``(d,)``; ``order``
+        For values that are not arguments of an action. ``start`` and ``end`` ``(d,)``; ``order``
         ``(length,)`` are columns; ``weights`` ``(p,)`` or samples ``(s, p)``. Shape ``(length,)``.
         """
         columns, end = np.asarray(order, np.intp), np.asarray(end, float)

@@ -310,7 +310,7 @@ def _encode_column(feature: Feature, series: pd.Series) -> NDArray[np.float64]:
     codes = np.empty(len(objects))
     for row, value in enumerate(objects):
         try:
-            # The type is part of the key: True == 1, yet it is no number.
+            # The type is part of the key: True == 1, but it is not a number.
             key = (type(value), None if is_missing(value) else value)
             if key not in known:
                 known[key] = feature.code(plain(value))

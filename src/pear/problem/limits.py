@@ -179,7 +179,9 @@ class Limit:
         if self.kind == "value":
             return Limit("value", self.feature, value)
         if feature.is_categorical or feature.kind == "boolean":
-            raise InvalidSetting(f"'{self.feature}' is no number; use a limit of the kind 'value'")
+            raise InvalidSetting(
+                f"'{self.feature}' is not a number; use a limit of the kind 'value'"
+            )
         if self.direction not in ("up", "down"):
             raise InvalidSetting(f"'direction' must be 'up' or 'down' (got {self.direction!r})")
         return Limit("beyond", self.feature, value, self.direction)

@@ -25,7 +25,7 @@ NO_FEATURES = FeatureSpace((Feature("no column of a table"),))
 
 
 class BadRow(NamedTuple):
-    """A row that is nobody we understand: its number in the table, its id and the reason."""
+    """A row that does not fit the problem: its number in the table, its id and the reason."""
 
     row: int
     id: str
@@ -49,7 +49,7 @@ class People:
         return len(self.rows)
 
     def bad_words(self) -> str:
-        """How many rows are no people, and why the first is none; empty if all are."""
+        """How many rows do not fit the problem, and why the first does not; empty if all do."""
         if not self.bad:
             return ""
         first = self.bad[0]

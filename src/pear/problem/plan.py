@@ -254,7 +254,7 @@ def plans_along(
     """Plans of n sequences of moves from one state; ``score`` is asked once for all of them.
 
     It gives the scores ``(m,)`` of m states; for the rest see :func:`make_plans`. A plan that a
-    near miss of its steps would spoil is no success.
+    near miss of its steps would spoil does not succeed.
     """
     if not len(sequences):
         return []

@@ -251,7 +251,7 @@ def _never_applicable(problem: Problem, states: States) -> Iterator[str]:
         elif len(never):
             listed = ", ".join(str(actions.argument(int(move))) for move in never[:5])
             more = f" and {len(never) - 5} more" if len(never) > 5 else ""
-            yield f"action '{action.name}': to nobody in the data apply {listed}{more}"
+            yield f"action '{action.name}': nobody in the data can use {listed}{more}"
 
 
 def _unreachable_requirements(problem: Problem, states: States) -> Iterator[str]:

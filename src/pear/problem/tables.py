@@ -184,7 +184,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Mapping[int,
 def typed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
     """Cells as values: numbers where a feature is one, texts where it has categories.
 
-    What is no number stays text, so that its row alone is refused with what it says.
+    What is not a number stays text, so that only its row is refused, with what it says.
 
     >>> space = FeatureSpace((Feature("age", "integer"),))
     >>> typed(pd.DataFrame({"age": ["39", "old", "NA"]}, dtype=object), space)["age"].tolist()
@@ -499,7 +499,7 @@ def _encoding(file: Path) -> str:
         while block := stream.read(BLOCK):
             if b"\0" in block:
                 raise InvalidData(
-                    f"'{file}' cannot be read as a table: it is no text; save it as CSV (UTF-8)"
+                    f"'{file}' cannot be read as a table: it is not text; save it as CSV (UTF-8)"
                 )
             text = decoder.decode(block)
             if not text.isascii():
@@ -533,7 +533,7 @@ def _typed(column: pd.Series, feature: Feature | None) -> pd.Series:
     known: dict[Any, Any] = {}
     values: list[Any] = []
     for cell in column.tolist():
-        # The type is part of the key: True == 1, yet it is no number.
+        # The type is part of the key: True == 1, but it is not a number.
         key = (type(cell), cell) if isinstance(cell, (str, int, float, bool)) else None
         value = known.get(key, known) if key is not None else known
         if value is known:

@@ -76,8 +76,8 @@ class Records:
                 self._keep(event)
             except (ValueError, KeyError, IndexError, TypeError):
                 raise InvalidData(
-                    f"line {number} of '{self.path}' is no event of a study; give the file that "
-                    "'pear study' wrote"
+                    f"line {number} of '{self.path}' is not an event of a study; give the file "
+                    "that 'pear study' wrote"
                 ) from None
 
     def _keep(self, event: dict[str, Any]) -> None:

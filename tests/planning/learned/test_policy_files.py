@@ -83,7 +83,7 @@ def test_a_damaged_policy_is_refused_in_words(tmp_path, damage):
     tensors, metadata = read_safetensors(path)
     DAMAGE[damage](tensors, metadata)
     save_file(tensors, str(path), metadata=metadata)
-    with pytest.raises(ModelRefused, match="train it anew"):
+    with pytest.raises(ModelRefused, match="train it again"):
         Policy.load(path, small_problem())
 
 

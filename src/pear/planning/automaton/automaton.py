@@ -104,7 +104,7 @@ class Automaton:
     def from_dict(cls, data: Any, problem: Problem) -> Automaton:
         """The automaton stored by :meth:`to_dict`, for the problem it was trained on."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            raise InvalidData(f"this is no automaton ('format' must be {FORMAT!r})")
+            raise InvalidData(f"this is not an automaton ('format' must be {FORMAT!r})")
         if data.get("problem_fingerprint") != problem.fingerprint:
             raise FingerprintMismatch(
                 f"the automaton was trained on another problem ({data.get('problem_fingerprint')}, "

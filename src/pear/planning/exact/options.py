@@ -77,7 +77,7 @@ class Options:
     """One person's options: ``values`` and ``moves`` ``(K, V)``, and the arrays for the search.
 
     ``columns`` ``(K,)`` are the features' columns in the state ``start`` ``(d,)``. A move is -1
-    where an option is no single move. ``widths`` ``(K,)`` counts the options of each feature.
+    where an option is not a single move. ``widths`` ``(K,)`` counts the options of each feature.
     """
 
     problem: Problem

@@ -113,9 +113,13 @@ class Policy:
             policy = cls.fresh(problem, kind, mean, hidden=hidden)
             policy.agent.load_state_dict(weights)
         except (KeyError, ValueError, TypeError, RuntimeError, InvalidSetting) as error:
-            raise ModelRefused(f"the policy '{path}' is damaged ({error}); train it anew") from None
+            raise ModelRefused(
+                f"the policy '{path}' is damaged ({error}); train it again"
+            ) from None
         if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
-            raise ModelRefused(f"the policy '{path}' holds numbers that are none; train it anew")
+            raise ModelRefused(
+                f"the policy '{path}' holds numbers that are not finite; train it again"
+            )
         return cls(problem, kind, policy.agent, mean, settings)
 
 

@@ -47,7 +47,7 @@ SampleWeights = Callable[[int, np.random.Generator], Floats]
 
 
 SHARES = ("kind", "learning_rate", "noise_share", "noise_concentration", "hard_share", "seed")
-"""Settings that are no counts."""
+"""Settings that are not counts."""
 HARD = 0.25
 """The part of the people met that counts as solved worst."""
 

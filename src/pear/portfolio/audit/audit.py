@@ -78,7 +78,7 @@ def audit(
 ) -> Report:
     """Compare groups; with a ``model``, also the same people with the attribute flipped.
 
-    ``people`` is the table the plans were made from, for attributes that are no features; any
+    ``people`` is the table the plans were made from, for attributes that are not features; any
     other table is refused.
     ``prior`` is the one plans were made under, where they were. With ``conversations`` too, the
     questions needed and the prior's fit.
@@ -226,7 +226,7 @@ def read_talks(
         persons.append(_attributes(problem, attributes, conversations[own[-1]], row))
         ended = [conversations[i].n_questions for i in own if conversations[i].finished]
         finished.append(float(bool(ended)))
-        # Who gave up was asked less than needed: that is no advantage.
+        # Whoever gave up was asked too little: that must not count in their favour.
         questions.append(np.mean(ended) if ended else np.nan)
         if prior is not None:
             fits.append(_fit([(i, conversations[i]) for i in own], prior))

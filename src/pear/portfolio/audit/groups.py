@@ -70,7 +70,7 @@ def make_cut(name: str, column: pd.Series, problem: Problem, edges: Sequence[flo
     is_number = feature.is_number if feature else bool(len(stated) and numbers.notna().all())
     if edges and not is_number:
         raise InvalidSetting(
-            f"'{name}' is no number, so that it cannot be cut at {_listed(edges)}; leave out "
+            f"'{name}' is not a number, so it cannot be cut at {_listed(edges)}; leave out "
             f"'--cut {name}=...'"
         )
     if not is_number or (not edges and numbers.nunique() <= BINS + 2):

@@ -125,7 +125,7 @@ class Report:
     bad: int = 0
     most_flips: int = 0
     no_features: tuple[str, ...] = ()
-    """Attributes that are no features: the model cannot see them, nobody can be flipped."""
+    """Attributes that are not features: the model cannot see them, so nobody can be flipped."""
 
     @property
     def findings(self) -> dict[str, list[str]]:

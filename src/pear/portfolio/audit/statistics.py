@@ -147,7 +147,7 @@ def _studentised(groups: Floats, everybody: Floats) -> Floats:
     other_sums = everybody.sum() - sums
     own = np.maximum(0.0, squares - sums**2 / m) / (m - 1) / m
     rest = np.maximum(0.0, (everybody**2).sum() - squares - other_sums**2 / k) / (k - 1) / k
-    # A spread of nothing is no certainty: rounding must not make t infinite.
+    # A spread of zero proves nothing: rounding must not make t infinite.
     least = 1e-12 * (everybody**2).mean()
     return np.asarray(np.abs(sums / m - other_sums / k) / np.sqrt(np.maximum(own + rest, least)))
 
