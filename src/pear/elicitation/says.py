@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.errors import ConversationError, InvalidInput, InvalidSetting, PearError
 from pear.preferences import (
     AboutTheSame,
@@ -31,8 +31,6 @@ from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.checks import is_finite, is_whole, shown
 from pear.problem.features import Value
 from pear.problem.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
-
-Floats = NDArray[np.float64]
 
 FORMAT = 2
 """Version of the form a conversation is stored in; those of a later one are not read. Format 1

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.elicitation.says import check_seed, costed_question
 from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
@@ -19,8 +19,6 @@ from pear.parallel import run_tasks
 from pear.planning.planner import Planner
 from pear.preferences import GaussianMixturePrior, Question, ResponseModel
 from pear.problem import Plan
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

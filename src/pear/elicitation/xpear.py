@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pear.arrays import Floats
 from pear.elicitation.session import Session
 from pear.elicitation.shown import Question, Result
 from pear.errors import InvalidSetting
@@ -22,8 +20,6 @@ from pear.planning.automaton import Automaton, AutomatonPlanner
 from pear.planning.planner import Planner
 from pear.preferences import GaussianMixturePrior
 from pear.problem import Plan
-
-Floats = NDArray[np.float64]
 
 
 class ExplainedSession(Session):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.elicitation import Session, Settings, SimulatedPerson
 from pear.elicitation.paper import Choose, PaperLoop
 from pear.elicitation.says import costed_question
@@ -25,7 +26,6 @@ from pear.planning.planner import Planner
 from pear.preferences import GaussianMixturePrior, Logistic, Noiseless
 from pear.problem import Plan, Problem
 
-Floats = NDArray[np.float64]
 Build = Callable[[World, dict[str, Any], Problem], Planner]
 
 SHARPNESS = 0.9

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import Planner
 from pear.problem import Plan, Problem
 
-Floats = NDArray[np.float64]
 Build = Callable[[World, dict[str, Any], Task], Planner]
 NOTHING, NOTHING_NOISE = "nothing (deterministic)", "nothing (no noise)"
 

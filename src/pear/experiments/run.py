@@ -7,7 +7,6 @@ the seconds it took are in the file's metadata, since they differ from run to ru
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from pear.experiments.registry import find_method
 from pear.experiments.tasks import COLUMNS, Outcome, Shared, Task, run_task, share
 from pear.experiments.trained import prepare
 from pear.parallel import run_tasks
+from pear.writing import replacing
 
 Follow = Callable[[int, int, str], None]
 SECONDS = b"seconds"
@@ -56,9 +56,8 @@ class Store:
                 )
         try:
             self.rows.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-            unfinished.write_text(json.dumps(stated, indent=1), encoding="utf-8")
-            os.replace(unfinished, path)
+            with replacing(path) as part:
+                part.write_text(json.dumps(stated, indent=1), encoding="utf-8")
         except OSError as error:
             raise InvalidSetting(
                 f"'output' must be a folder that can be written (got '{folder}': "
@@ -75,9 +74,8 @@ class Store:
         """Keep a task's rows; a file is either whole or absent."""
         table = pa.Table.from_pandas(outcome.rows, preserve_index=False)
         metadata = {**(table.schema.metadata or {}), SECONDS: repr(outcome.seconds).encode()}
-        unfinished = self.path(task).with_suffix(f".{os.getpid()}.unfinished")
-        pq.write_table(table.replace_schema_metadata(metadata), unfinished)
-        os.replace(unfinished, self.path(task))
+        with replacing(self.path(task)) as part:
+            pq.write_table(table.replace_schema_metadata(metadata), part)
 
     def read(self, tasks: Iterable[Task]) -> pd.DataFrame:
         """The rows of tasks, in their order; ``seconds`` per user of the task are added."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from pear.arrays import Floats
 
 RESAMPLES = 2_000
 STOP = 1.0

@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pear.errors import InvalidSetting, PearError
 from pear.experiments.registry import find_method, in_words
 from pear.experiments.worlds import World, world_key
 
-Floats = NDArray[np.float64]
 AssetKey = tuple[str, str, float, str]
-
 COLUMNS = {
     "dataset": "str",
     "classifier": "str",

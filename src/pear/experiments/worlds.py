@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.datasets import (
     Dataset,
     load_dataset,
@@ -22,8 +22,6 @@ from pear.errors import InvalidSetting
 from pear.preferences import GaussianMixturePrior, default_prior
 from pear.problem import Problem
 from pear.problem.features import States
-
-Floats = NDArray[np.float64]
 
 CLASSIFIERS = ("network", "logistic", "tree")
 USERS = ("all", "hard")

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.planner import Planner
 from pear.problem import Limits, Plan, Problem, walk
-
-Floats = NDArray[np.float64]
 
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4)
 """Margins that are tried, from none upwards."""

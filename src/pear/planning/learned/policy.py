@@ -10,7 +10,6 @@ function over all its arguments.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,6 +23,7 @@ from pear.optional import require
 from pear.planning.tree.trees import Evaluation
 from pear.problem import Problem
 from pear.problem.features import States
+from pear.writing import replacing
 
 Kind = Literal["rl", "fare", "wfare"]
 FORMAT = "pear-policy-1"
@@ -77,9 +77,8 @@ class Policy:
         torch = require("torch")
         tensors = {f"agent.{k}": v.contiguous() for k, v in self.agent.state_dict().items()}
         tensors["mean_weights"] = torch.as_tensor(self.mean_weights)
-        part = Path(path).with_name(Path(path).name + ".part")
-        save(tensors, str(part), metadata=self.metadata())
-        os.replace(part, path)
+        with replacing(path) as part:
+            save(tensors, str(part), metadata=self.metadata())
 
     def metadata(self) -> dict[str, str]:
         """What the file says about itself."""

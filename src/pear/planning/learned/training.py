@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -41,6 +40,7 @@ from pear.planning.learned.network import trace_loss
 from pear.planning.learned.policy import Kind, Policy, read_safetensors
 from pear.problem import Problem
 from pear.problem.features import States
+from pear.writing import replacing
 
 SampleWeights = Callable[[int, np.random.Generator], Floats]
 """n weight vectors ``(n, p)`` drawn from the prior."""
@@ -355,10 +355,8 @@ def save_checkpoint(trainer: Trainer, path: str | Path) -> None:
         "about": json.dumps(about(trainer)),
         "progress": json.dumps(progress),
     }
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    save({k: v.contiguous() for k, v in tensors.items()}, str(part), metadata=metadata)
-    os.replace(part, path)
+    with replacing(path) as part:
+        save({k: v.contiguous() for k, v in tensors.items()}, str(part), metadata=metadata)
 
 
 def load_checkpoint(trainer: Trainer, path: str | Path) -> None:

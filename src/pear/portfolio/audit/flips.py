@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.decision.blackbox import probe_states
 from pear.errors import InvalidSetting
@@ -18,8 +19,6 @@ from pear.portfolio.beliefs import weights_from
 from pear.portfolio.run import Model, Search, prepare, prepared
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
-
-Floats = NDArray[np.float64]
 
 PROBES = 1_000
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from pear.arrays import Floats
 
 RESAMPLES = 1_000
 AT_ONCE = 2_000_000
