@@ -66,7 +66,6 @@ async def problem(request: HttpRequest) -> schemas.ProblemFacts:
 
 def shown(request: HttpRequest, view: View) -> Response:
     """What a person sees, as JSON."""
-    request.state.facts = {"conversation": view.conversation.id}
     content = service_of(request).presenter.conversation(view)
     headers = WAITING if view.standing is None else None
     return Response(content.model_dump_json(), 200, headers, "application/json")

@@ -195,7 +195,6 @@ async def begin(request: HttpRequest) -> Response:
 async def _look(request: HttpRequest, token: str) -> tuple[Service, View]:
     service = service_of(request)
     conversation = await service.enter(request, token)
-    request.state.facts = {"conversation": conversation.id}
     return service, await service.conversations.look(conversation, address_of(request))
 
 
@@ -445,7 +444,6 @@ async def _say(
         )
     except Stale as stale:
         return _page_of(service, request, token, stale.view, status=409, said="conflict")
-    request.state.facts = {"conversation": view.conversation.id}
     return RedirectResponse(f"/c/{token}/now" + (f"?said={said}" if said else ""), 303)
 
 

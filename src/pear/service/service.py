@@ -171,11 +171,13 @@ class Service:
         """The conversation of a link, at the pace of one link; who invents links is a stranger."""
         self.pace(self.per_link, token[:64])
         try:
-            return await self.conversations.open(token)
+            conversation = await self.conversations.open(token)
         except ServiceError as error:
             if error.status == 404:
                 self.pace(self.per_stranger, address_of(request))
             raise
+        request.state.facts = {"conversation": conversation.id}
+        return conversation
 
     def pin_proof(self, conversation: Conversation) -> str:
         """What a browser holds that has given the PIN of a conversation."""
