@@ -434,7 +434,7 @@ async def _say(
     asked = Request(key, json.dumps([kind, dict(form)], sort_keys=True)) if key else None
     service.metrics.happened(kind)
     try:
-        view = await service.conversations.say(
+        await service.conversations.say(
             conversation,
             what,
             shown=shown,
