@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.decision.adapters import load_model, save_sklearn
+from pear.decision.as_it_stands import doubt_of_cells
 from pear.errors import FingerprintMismatch, InvalidSetting, PearError
 from pear.planning.exact import ExactPlanner
-from pear.planning.planner import confirm
 from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import prior_draws, read_prior, weights_from
 from pear.portfolio.run import read_problem_and_model
@@ -108,7 +108,8 @@ def test_every_command_sees_the_same_people_in_a_table(lender, tmp_path):
 
 BESIDES = (
     "cli/main.py", "cli/progress.py",
-    "decision/blackbox.py", "decision/adapters/loading.py", "preferences/prior.py",
+    "decision/as_it_stands.py", "decision/blackbox.py", "decision/adapters/loading.py",
+    "preferences/prior.py",
     "planning/planner.py", "planning/reasons.py",
     "problem/checks.py", "problem/costs.py", "problem/feature.py", "problem/feature_space.py",
     "problem/limits.py", "problem/plan.py", "problem/problem.py",
@@ -122,7 +123,7 @@ def test_planning_a_table_passes_the_files_the_architecture_page_tells(lender, t
         assert shown.exit_code == 0, shown.output
 
     planned()
-    inside = (load_problem, load_model, ExactPlanner.plan_many, confirm, explain_plans)
+    inside = (load_problem, load_model, doubt_of_cells, ExactPlanner.plan_many, explain_plans)
     hold_to_the_page("pear plan", files_entered(planned, (*CLOSED, *inside)), 10, BESIDES)
 
 
