@@ -34,7 +34,10 @@ class Answer:
 
 
 class Classifier:
-    """A black box as DiCE wants it: ``predict_proba`` of a table of records."""
+    """A black box as DiCE wants it: ``predict_proba`` of a table of records.
+
+    DiCE takes what is above one half for favourable: the required score is brought there.
+    """
 
     def __init__(self, problem: Problem, black_box: BlackBox) -> None:
         self.problem, self.black_box = problem, black_box
@@ -42,10 +45,12 @@ class Classifier:
     def predict_proba(self, table: Any) -> Any:
         frame = pd.DataFrame(table, columns=list(self.problem.space.names))
         scores = self.black_box.score(self.problem.space.encode(frame))
+        required = self.problem.goal.required()
+        scores = np.interp(scores, [0.0, required, 1.0], [0.0, 0.5, 1.0])
         return np.column_stack([1 - scores, scores])
 
     def predict(self, table: Any) -> Any:
-        return (self.predict_proba(table)[:, 1] > self.problem.goal.required()).astype(int)
+        return (self.predict_proba(table)[:, 1] > 0.5).astype(int)
 
 
 def dice_answers(

@@ -24,11 +24,17 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.svm import LinearSVC
 
 from pear.decision import load_model, save_sklearn
 from pear.decision.adapters import from_endpoint, from_onnx, from_sklearn, from_torch
+from pear.decision.as_it_stands import doubt_of_cells
 from pear.decision.labels import compare_with_labels
 from pear.errors import PearError
 from pear.problem import Action, Feature, Goal, Problem
@@ -37,6 +43,7 @@ from pear.problem.files import problem_from_toml, problem_to_toml
 from pear.problem.inputs import Interface, ModelInput
 from pear.problem.people import labels_of, read_people
 from pear.problem.review import odd_actions
+from pear.problem.tables import open_table
 
 FOLDER = Path(tempfile.mkdtemp())
 JOBS = ("none", "part", "full")
@@ -107,6 +114,8 @@ def told(make: Callable[[], Setup]) -> str:
             black_box = setup.load(setup.model, setup.problem, **setup.settings)
             found = [known.bad_words(), *black_box.doubts]
             found += odd_actions(setup.problem, known.states)
+            cells = next(open_table(path).chunks(500)).frame
+            found.append(doubt_of_cells(black_box, cells, known))
             target = setup.problem.goal.target
             labels = labels_of(path, target, known.rows) if target else None
             if labels is not None:
@@ -521,6 +530,77 @@ def sigmoid() -> Any:
     return torch.nn.Sigmoid()
 
 
+def as_texts() -> Setup:
+    """Numbers that a pipeline turns into texts, drafted as truth values and whole numbers."""
+    table = TABLE.assign(owner=(TABLE["owner"] == "yes").astype(int))
+    texts = make_pipeline(
+        FunctionTransformer(lambda part: part.astype(str)), OneHotEncoder(handle_unknown="ignore")
+    )
+    model = make_pipeline(
+        make_column_transformer((texts, ["owner", "years"]), (StandardScaler(), ["income"])),
+        LogisticRegression(max_iter=500),
+    )
+    columns = table[["income", "years", "owner"]]
+    stated = draft_problem(columns.assign(granted=Y), "granted", favourable="yes").problem
+    return Setup(stated, model.fit(columns, Y), columns.assign(granted=Y))
+
+
+def codes_of_categories() -> Setup:
+    """The codes of pandas categories, whose order in training no problem tells."""
+    jobs = pd.CategoricalDtype(["part", "none", "full"])
+    codes = FunctionTransformer(lambda rows: rows.assign(job=rows["job"].cat.codes))
+    model = make_pipeline(codes, RandomForestClassifier(20, random_state=0))
+    columns = X[["income", "payments", "job"]]
+    features = [f for f in problem().space.features if f.name in columns]
+    stated = Problem(features, problem().actions.actions, goal=problem().goal)
+    return Setup(stated, model.fit(columns.astype({"job": jobs}), Y), TABLE)
+
+
+def by_place() -> Setup:
+    """A wrapper that remembers no columns and reads them by their place."""
+    order = ["years", "income", "payments"]
+    stated, table = numbers_only()
+    inner = RandomForestClassifier(40, random_state=0).fit(table[order].to_numpy(), Y)
+
+    class Wrapped:
+        classes_ = inner.classes_
+
+        def predict_proba(self, rows: Any) -> Any:
+            return inner.predict_proba(np.asarray(rows))
+
+    return Setup(stated, Wrapped(), table)
+
+
+def whole_input() -> Setup:
+    """A file whose input of whole numbers would cut off what is behind the comma."""
+    import onnx
+
+    made = onnx.load_model_from_string(linear_onnx("score", False))
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    cast = onnx.helper.make_node("Cast", ["x"], ["x_f"], to=onnx.TensorProto.FLOAT)
+    made.graph.node[0].input[0] = "x_f"
+    made.graph.node.insert(0, cast)
+    return onnx_setup(made.SerializeToString(), DECLARED)
+
+
+def codes_of_one_batch() -> Setup:
+    """Categories coded by what happens to be in the batch: a single record is always the first."""
+    codes = FunctionTransformer(
+        lambda rows: rows.assign(
+            **{name: rows[name].astype("category").cat.codes for name in TEXTS}
+        )
+    )
+    return Setup(problem(), make_pipeline(codes, RandomForestClassifier(20)).fit(X, Y))
+
+
+def booster() -> Setup:
+    import lightgbm
+
+    stated, table = numbers_only()
+    data = lightgbm.Dataset(table[NUMBERS], (Y == "yes").astype(int))
+    return Setup(stated, lightgbm.train({"objective": "binary", "verbose": -1}, data, 10), table)
+
+
 def renamed() -> Setup:
     table = X[NUMBERS].rename(columns={"income": "MonthlyIncome"})
     return Setup(problem(), make_pipeline(StandardScaler(), LogisticRegression()).fit(table, Y))
@@ -624,6 +704,12 @@ WRONG: dict[str, Callable[[], Setup]] = {
     "truth values where texts were learnt": truth_values,
     "categories spelt otherwise": misspelt,
     "columns the problem does not have": renamed,
+    "numbers that become texts": as_texts,
+    "codes of categories in another order": codes_of_categories,
+    "categories coded by the batch": codes_of_one_batch,
+    "columns read by their place": by_place,
+    "whole numbers for decimals": whole_input,
+    "a booster without its classifier": booster,
     "a regression instead of a classifier": with_regressor,
     "a regression on the features": regressor_scores,
     "a pickle": lambda: spoilt("model.pkl"),

@@ -2,7 +2,7 @@
 
 Three public tables that come with packages, eight kinds of model, the problem that ``pear init``
 drafts. Every plan is checked once more by a program that knows nothing of this package: the raw
-record with the plan's changes, in plain pandas, asked of the model itself. Then forty set-ups that
+record with the plan's changes, in plain pandas, asked of the model itself. Then sixty set-ups that
 are wrong, each of which must be refused or warned about; the right ones must not be.
 
     python benchmarks/own_models.py [--quick] [--json FILE]
@@ -83,7 +83,7 @@ def plans(kinds: list[str], n_people: int, max_rows: int) -> dict[str, float]:
                 flush=True,
             )
             if kind == "logistic" and table.name in ("breast_cancer", "marriages"):
-                some = states[np.flatnonzero(~decided)[: 2 * n_people]]
+                some = states[np.flatnonzero(~decided)[: 4 * n_people]]
                 ratios += dice_ratios(problem, black_box, states, some)
     figures = {"raw.failures": failures, "raw.plans": checked, "raw.valid": valid}
     for kind in proven:

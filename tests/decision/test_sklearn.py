@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pear.decision import from_sklearn
-from pear.errors import InvalidSetting, ModelError, ModelOutput
+from pear.errors import InvalidProblem, InvalidSetting, ModelError, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal
 from pear.problem.inputs import Interface, ModelInput
 
@@ -58,6 +58,49 @@ def test_dummies_are_known_by_their_names(states, labels, problem):
     model = from_sklearn(fitted, problem)
     assert np.array_equal(model.score(states), fitted.predict_proba(frame)[:, 1])
     assert model.uses == SPACE.names
+
+
+def test_columns_that_tell_what_is_missing_are_known_or_declared(labels):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {
+            "income": pd.Series(rng.uniform(0, 5, 200)).mask(rng.random(200) < 0.3),
+            "job": pd.Series(rng.choice(["none", "part"], 200), dtype=object),
+        }
+    )
+    frame.loc[::5, "job"] = None
+    space = FeatureSpace(
+        (
+            Feature("income", missing_counts_as=2.0),
+            Feature("job", "categorical", categories=("none", "part"), missing_counts_as="none"),
+        )
+    )
+    dummies = pd.get_dummies(frame, dummy_na=True)
+    filled = dummies.assign(income=frame["income"].fillna(2.0), gone=frame["income"].isna())
+    fitted = LogisticRegression().fit(filled.astype(float), labels)
+    inputs = [ModelInput("income", missing=2.0), ModelInput("gone", "income", "is_missing")]
+    model = from_sklearn(fitted, make_problem_of(space), inputs=inputs)
+    expected = fitted.predict_proba(filled.astype(float))[:, 1]
+    states = space.encode(frame)
+    assert model.score(states) == pytest.approx(expected)
+    for record, score in zip(space.decode(states[:12]), expected, strict=False):
+        assert model.plainly(record) == pytest.approx(score)
+    with pytest.raises(InvalidProblem, match="'missing' puts a value in, and is_missing tells"):
+        ModelInput("gone", "income", "is_missing", missing=2.0)
+
+
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_a_booster_alone_is_no_classifier(package, problem):
+    kind = type("Booster", (), {"predict": None, "__module__": f"{package}.core"})
+    with pytest.raises(ModelError, match=rf"Booster of {package} .* give the (LGBM|XGB)Classifier"):
+        from_sklearn(kind(), problem)
+
+
+def test_dummies_of_numbers_ask_for_a_categorical_feature(states, labels, problem):
+    frame = pd.get_dummies(SPACE.frame(states)[["income", "cards"]], columns=["cards"])
+    fitted = LogisticRegression(max_iter=500).fit(frame, labels)
+    with pytest.raises(ModelError, match="'cards_0' may be a category of 'cards', which the prob"):
+        from_sklearn(fitted, problem)
 
 
 def test_columns_with_other_names_are_declared(states, labels, problem):

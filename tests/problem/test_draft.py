@@ -291,6 +291,14 @@ def test_what_nobody_can_change_is_known_by_its_name(name):
     assert names.why_fixed(name)
 
 
+def test_identifiers_name_rows_even_where_some_come_twice():
+    table = pd.DataFrame(
+        {"loan_id": [*range(99), 5], "income": range(100), "grade": [7] * 99 + [8]}
+    )
+    draft = draft_problem(table.assign(approved=[0, 1] * 50), "approved")
+    assert draft.left_out == {"loan_id": "names rows"}
+
+
 def test_dates_are_no_choice():
     days = pd.date_range("2020-01-31", periods=60).strftime("%Y-%m-%d").tolist()
     table = pd.DataFrame({"signed": days * 2, "income": range(120), "ok": [0, 1] * 60})

@@ -67,8 +67,8 @@ class Inputs:
 
     @property
     def number_names(self) -> frozenset[str]:
-        """The names of the columns that do not hold zeros and ones of categories."""
-        return frozenset(c.column for c in self.columns if c.encoding != "one_hot")
+        """The names of the columns that hold numbers, not zeros and ones."""
+        return frozenset(c.column for c in self.columns if c.encoding in ("value", "code"))
 
     @property
     def width(self) -> int:
@@ -92,6 +92,8 @@ class Inputs:
         for place, feature, table in layout.tables:
             codes = states[:, feature]
             encoded[:, place] = table[np.where(np.isnan(codes), len(table) - 1, codes).astype(int)]
+        for place, feature in layout.gaps:
+            encoded[:, place] = np.isnan(states[:, feature])
         numbers = states[:, layout.numbers]
         if layout.fills.any():
             numbers = np.where(np.isnan(numbers) & layout.fills, layout.missing, numbers)
@@ -120,7 +122,8 @@ class _Layout:
     ``numbers`` (features) and ``number_places`` (columns) are those of plain numbers; ``blocks``
     the features of one-hot blocks, whose ``places`` ``(blocks, most categories + 1)`` hold the
     column of each category, the last one that of a missing value; ``tables`` are column, feature
-    and the number of each category, the last that of a missing value.
+    and the number of each category, the last that of a missing value; ``gaps`` column and feature
+    of the columns that tell whether a value is missing.
     """
 
     numbers: NDArray[np.intp]
@@ -133,6 +136,7 @@ class _Layout:
     blocks: NDArray[np.intp]
     places: NDArray[np.intp]
     tables: tuple[tuple[int, int, Matrix], ...]
+    gaps: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, inputs: Inputs) -> _Layout:
@@ -141,6 +145,7 @@ class _Layout:
         number_places: list[int] = []
         blocks: list[tuple[int, dict[str, int], ModelInput]] = []
         tables: list[tuple[int, int, Matrix]] = []
+        gaps: list[tuple[int, int]] = []
         place = 0
         for column in inputs.columns:
             feature, names = space[column.source], column.names(space[column.source])
@@ -148,6 +153,8 @@ class _Layout:
                 chosen = column.categories or feature.categories
                 own = dict(zip(chosen, range(place, place + len(chosen)), strict=True))
                 blocks.append((space.index(feature.name), own, column))
+            elif column.encoding == "is_missing":
+                gaps.append((place, space.index(feature.name)))
             elif feature.is_categorical:
                 values = [*feature.categories, None]
                 table = np.array([column.number(feature, value)[0] for value in values])
@@ -175,6 +182,7 @@ class _Layout:
             blocks=np.array([feature for feature, _, _ in blocks], np.intp),
             places=places,
             tables=tuple(tables),
+            gaps=tuple(gaps),
         )
 
 
@@ -210,7 +218,8 @@ def feature_order(space: FeatureSpace, names: Sequence[str] = ()) -> Inputs | No
 
 
 def dummy(space: FeatureSpace, column: str) -> ModelInput | None:
-    """The input that a column of :func:`pandas.get_dummies` is, by its name: ``job_part``.
+    """The input that a column of :func:`pandas.get_dummies` is, by its name: ``job_part``, or
+    ``job_nan`` for a missing one.
 
     >>> from pear.problem import Feature
     >>> space = FeatureSpace((Feature("job", "categorical", categories=("none", "part")),))
@@ -224,8 +233,11 @@ def dummy(space: FeatureSpace, column: str) -> ModelInput | None:
         for category in feature.categories
         if column == f"{feature.name}_{category}"
     ]
-    if len(found) != 1:
+    gone = [feature.name for feature in space.features if column == f"{feature.name}_nan"]
+    if len(found) + len(gone) != 1:
         return None
+    if gone:
+        return ModelInput(column, gone[0], "is_missing")
     [(name, category)] = found
     return ModelInput(column, name, "one_hot", (category,))
 

@@ -35,6 +35,8 @@ FEW_VALUES = 10
 """Whole numbers of so few different values may be codes; none beyond them is assumed."""
 SHARED_VALUES = 25
 """A fraction of at most so many values, each of many people, belongs to a group, not a person."""
+ROWS_NAMED = 0.95
+"""Share of different values from which an identifier names rows, some of them twice."""
 LARGEST = 1e100
 """Numbers beyond this are mistakes, or marks for something else."""
 STEPS = 10
@@ -221,7 +223,7 @@ def draft_feature(
     numbers = _numbers(name, present)
     distinct = present.nunique()
     whole = numbers is not None and bool((numbers == np.rint(numbers)).all())
-    if distinct == len(present):
+    if distinct >= ROWS_NAMED * len(present):
         identifier = names.is_identifier(name) and (numbers is None or whole)
         if identifier or (numbers is None and distinct > MOST_CATEGORIES // 5):
             return "names rows"

@@ -9,7 +9,7 @@ from pear.errors import InvalidProblem
 from pear.problem.checks import at_key, is_finite, is_missing, names_tuple, plain, shown
 from pear.problem.feature import Feature, Value
 
-Encoding = Literal["value", "one_hot", "code"]
+Encoding = Literal["value", "one_hot", "code", "is_missing"]
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class ModelInput:
 
     ``column`` is what the model calls it, ``feature`` whose value it holds (left out: the feature
     of the same name). ``encoding`` is the ``value`` itself, a ``code`` for each category (``codes``
-    in the order of ``categories``; left out: 0, 1, 2 …), or ``one_hot``: a column of 0 and 1 for
+    in the order of ``categories``; left out: 0, 1, 2 …), ``one_hot``: a column of 0 and 1 for
     each of ``categories`` (left out: all of the feature's), called ``column_category`` or, for a
-    single one, ``column``. Numbers then become ``(number - subtract) / divide``, held to [0, 1]
-    with ``clip``. ``missing`` is put in place of a missing value first; left out, the model is
-    given NaN, or no 1 at all.
+    single one, ``column``; or ``is_missing``: 1 where the value is missing, else 0. Numbers then
+    become ``(number - subtract) / divide``, held to [0, 1] with ``clip``. ``missing`` is put in
+    place of a missing value first; left out, the model is given NaN, or no 1 at all.
 
     >>> ModelInput("income", subtract=2100.0, divide=850.0).names(Feature("income"))
     ('income',)
@@ -61,11 +61,18 @@ class ModelInput:
             raise self._refusal("divide", "must not be 0")
         if not all(is_finite(code) for code in self.codes):
             raise self._refusal("codes", f"must be numbers (got {list(self.codes)!r})")
-        if self.encoding == "one_hot" and (self.subtract, self.divide) != (0.0, 1.0):
-            raise self._refusal("encoding", "one_hot is 0 and 1: remove 'subtract' and 'divide'")
+        zeros_and_ones = self.encoding in ("one_hot", "is_missing")
+        if zeros_and_ones and (self.subtract, self.divide) != (0.0, 1.0):
+            raise self._refusal(
+                "encoding", f"{self.encoding} is 0 and 1: remove 'subtract' and 'divide'"
+            )
+        if self.encoding == "is_missing" and self.missing is not None:
+            raise self._refusal(
+                "missing", "puts a value in, and is_missing tells that there is none"
+            )
         if self.encoding != "code" and self.codes:
             raise self._refusal("codes", 'are for encoding = "code"')
-        if self.encoding == "value" and self.categories:
+        if self.encoding in ("value", "is_missing") and self.categories:
             raise self._refusal(
                 "categories", 'are for encoding = "one_hot" or "code"; say which of the two it is'
             )
@@ -86,6 +93,8 @@ class ModelInput:
 
     def check(self, feature: Feature) -> None:
         """Refuse what does not fit the feature."""
+        if self.encoding == "is_missing":
+            return
         if self.encoding != "value" and not feature.is_categorical:
             raise self._refusal(
                 "encoding",
@@ -143,6 +152,8 @@ class ModelInput:
     def number(self, feature: Feature, value: Any) -> list[float]:
         """What the model is given for one value, plainly: one number per column."""
         gone = is_missing(value)
+        if self.encoding == "is_missing":
+            return [float(gone)]
         if gone and self.missing is not None:
             value = self.missing
         if self.encoding == "one_hot":

@@ -47,8 +47,8 @@ PERSONAL = _vocabulary(
     handicap pregnan marital married divorc separated widow immigra migrant migration refugee
     foreign national citizen birth dependent dependant child kids sexual veteran
     geschlecht geburt hautfarbe staatsangehor auslander auslandisch konfession behinder schwanger
-    familienstand verheiratet geschieden verwitwet kinder weiblich mannlich minderheit gewerkschaft
-    krankheit gesundheit
+    familienstand famges gastarb verheiratet geschieden verwitwet kinder weiblich mannlich
+    minderheit gewerkschaft krankheit gesundheit
     nazional cittadin nascita disabil invalid incinta gravidanza sposat divorziat vedov stranier
     minoranz maschi femmin sindacat
     nacional ciudadan nacimiento discapac embaraz solter viud extranjer inmigra minoria sindicat
@@ -84,8 +84,8 @@ CODE = _vocabulary("code codes codice codigo kennziffer")
 IDENTIFIER = _vocabulary("id uuid identifier number no index key nr rownames kennung codice")
 
 OWED = _vocabulary(
-    """due late owed dti mora debito debiti lien liens collections
-    verzug mahnung mahnungen""",
+    """due late owed dti mora debito debiti lien liens collections loss losses pubrec
+    verzug mahnung mahnungen verlust perdita perdite perdida""",
     """debt overdue delinq dlq arrear liabil default utiliz utilis schuld ruckstand auslastung
     arretrat insolut ritard deuda atraso impago vencid""",
 )

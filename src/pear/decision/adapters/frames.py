@@ -45,11 +45,18 @@ class FrameMaker:
     ) -> None:
         self.sources, absent, strange = sources_of(columns, declared, space)
         if absent:
+            begun = [f.name for f in space.features if absent[0].startswith(f.name) and f.is_number]
+            hint = (
+                f" ('{absent[0]}' may be a category of '{begun[0]}', which the problem takes for a "
+                "number: make it categorical then)"
+                if begun
+                else ""
+            )
             raise ModelError(
                 f"the model was trained on {', '.join(map(repr, absent))}, which the problem does "
                 f"not have; its features are {', '.join(space.names)}: add them to the problem, "
                 "declare under [model.inputs] which feature each column is made of, or train the "
-                "model on the problem's features"
+                f"model on the problem's features{hint}"
             )
         if strange:
             raise ModelError(

@@ -43,6 +43,12 @@ CLASSES_KEY = "pear.classes"
 INPUTS_KEY, OUTPUT_KEY = "pear.inputs", "pear.output"
 """Metadata of the file: its declared columns as a JSON list, and what its numbers are."""
 
+DIGITS_KEY = "pear.digits"
+"""Metadata of the file: decimals of its scores that are more than the rounding of a copy."""
+
+DOUBT_KEY = "pear.doubt"
+"""Metadata of the file: where it is not quite the model it was made of, in words."""
+
 MISSING_KEY = "pear.missing"
 """Metadata of the file: the text that its inputs of text take for a missing value."""
 
@@ -115,7 +121,7 @@ class OnnxScores:
         runtime = require("onnxruntime")
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = 1
-        settings.log_severity_level = 3
+        settings.log_severity_level = 4  # What fails is raised, and need not be printed as well.
         try:
             self._session = runtime.InferenceSession(
                 self.content, settings, providers=["CPUExecutionProvider"]
@@ -127,10 +133,11 @@ class OnnxScores:
         self._inputs = [(i.name, i.type, list(i.shape)) for i in self._session.get_inputs()]
         facts = self._session.get_modelmeta().custom_metadata_map
         self._missing_text: str | None = facts.get(MISSING_KEY)
+        self._digits = int(facts[DIGITS_KEY]) if DIGITS_KEY in facts else None
         self.output = self.output or facts.get(OUTPUT_KEY, "probabilities")
         if not self.declared and INPUTS_KEY in facts:
             self.declared = tuple(ModelInput(**entry) for entry in json.loads(facts[INPUTS_KEY]))
-        self.doubts: tuple[str, ...] = ()
+        self.doubts = (facts[DOUBT_KEY],) if DOUBT_KEY in facts else ()
         self._sources = self._named_sources()
         self._matrix = None if self._sources else self._declared_matrix()
         self._result = self._score_output()
@@ -208,7 +215,8 @@ class OnnxScores:
         if isinstance(result, list):
             result = [[row[label] for label in self.classes] for row in result]
         values = np.asarray(result, float)
-        return probabilities(values) if self.output == "logits" else values
+        values = probabilities(values) if self.output == "logits" else values
+        return values if self._digits is None else np.round(values, self._digits)
 
     def _run(self, feed: dict[str, Any]) -> Any:
         return self._session.run([self._result.name], feed)[0]

@@ -228,6 +228,15 @@ def final_estimator(model: Any) -> Any:
 
 
 def _method(model: Any, name: str) -> Method:
+    if name == type(model).__name__ == "Booster":
+        package = type(model).__module__.split(".")[0]
+        known = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}.get(
+            package, "classifier"
+        )
+        raise ModelError(
+            f"a Booster of {package} does not say its classes, nor how its categories are coded: "
+            f"give the {known} it is of, or wrap what it predicts with from_callable"
+        )
     for method in get_args(Method):
         if hasattr(model, method):
             return method  # type: ignore[no-any-return]
