@@ -113,7 +113,7 @@ class Conversations:
     @property
     def serves(self) -> tuple[str, str]:
         """Fingerprints of the problem and the model."""
-        return self.problem.fingerprint, str(self.searchers.facts["model_fingerprint"])
+        return self.problem.fingerprint, self.searchers.facts["model_fingerprint"]
 
     async def create(
         self,

@@ -105,7 +105,7 @@ class Engine:
         self._most = settings.cached_sessions
         self._sessions: OrderedDict[str, _Known] = OrderedDict()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, str]:
         """What the web process must know of the model."""
         return {
             "problem_fingerprint": self.problem.fingerprint,

@@ -122,7 +122,7 @@ class Searchers:
         self._searchers = [_Searcher(_process(maker, seconds), seconds) for _ in range(count)]
         if not count:
             self._searchers = [_Searcher(_Thread(maker), seconds)]
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, str] = {}
 
     def start(self) -> None:
         """Start every searcher; an engine that cannot be made raises its error here."""
@@ -253,7 +253,7 @@ class _Thread:
 class _Discreet:
     """An engine whose errors tell nobody's data, and which is about the model expected."""
 
-    def __init__(self, maker: EngineMaker, expected: dict[str, Any] | None) -> None:
+    def __init__(self, maker: EngineMaker, expected: dict[str, str] | None) -> None:
         self._engine = maker()
         if expected is not None and self._engine.facts() != expected:
             raise ModelReplaced(REPLACED)
