@@ -74,7 +74,16 @@ class Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    server = Server(f"sqlite:///{folder / 'pear.db'}")
+    options = ("--link-per-minute", "10000", "--stranger-per-minute", "10000")
+    server = Server(f"sqlite:///{folder / 'pear.db'}", *options)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def three_plans(tmp_path):
+    """A service that asks about three plans at a time."""
+    server = Server(f"sqlite:///{tmp_path / 'pear.db'}", "--choices", "3")
     yield server
     server.stop()
 
@@ -104,7 +113,7 @@ def open_page(chromium, server):
             "request",
             lambda request: (
                 None
-                if request.url.startswith((server.address, "data:"))
+                if request.url.startswith(("http://127.0.0.1:", "data:"))
                 else page.elsewhere.append(request.url)
             ),
         )

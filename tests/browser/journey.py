@@ -1,36 +1,94 @@
-"""What a person does on the page, as the browser tests do it."""
+"""What a person does on the pages, as the browser tests do it, in any language."""
 
 from __future__ import annotations
 
 import re
 
-
-def begin(page, person="Amina"):
-    page.goto("/")
-    page.get_by_role("button", name=f"Continue as {person}").click()
-    page.get_by_role("link", name="Begin").click()
-    page.wait_for_url(re.compile(r"/c/[\w-]+/now"))
-    return page
+from pear.service.words import catalogue
 
 
-def answer(page, letter="A"):
-    page.get_by_role("button", name=f"I’d rather do plan {letter}").click()
-    page.wait_for_load_state()
+class Person:
+    """Somebody in front of the pages, who finds what they need by its words.
 
+    ``check`` is called with the page wherever they come to.
+    """
 
-def finish(page, letter="A"):
-    for _ in range(10):
-        if heading(page) == "Your plan":
-            return
-        answer(page, letter)
-    assert heading(page) == "Your plan"
+    def __init__(self, page, language="en", check=lambda page: None):
+        self.page, self.texts, self.check = page, catalogue(language), check
 
+    def __call__(self, key, /, **values):
+        return self.texts(key, **values).replace("\N{NO-BREAK SPACE}", " ")
 
-def heading(page):
-    return page.locator("h1").inner_text()
+    def go(self, path):
+        self.page.goto(path)
+        self.check(self.page)
 
+    def press(self, key, /, **values):
+        """A button, or a link that looks like one."""
+        words = re.compile("^" + re.escape(self(key, **values)))
+        found = self.page.get_by_role("button", name=words)
+        found = found.or_(self.page.get_by_role("link", name=words))
+        found.first.click()
+        self.page.wait_for_load_state()
+        self.check(self.page)
 
-def words(page):
-    """The steps shown, once the page has some: reading alone does not wait for a page to load."""
-    page.locator(".card .words").first.wait_for()
-    return page.locator(".card .words").all_inner_texts()
+    def open(self, key):
+        """Something folded, by its summary."""
+        self.page.locator("summary").filter(has_text=self(key)).first.click()
+
+    def back(self):
+        self.page.go_back()
+        self.page.wait_for_load_state()
+        self.check(self.page)
+
+    @property
+    def heading(self):
+        return self.page.locator("h1").inner_text()
+
+    @property
+    def base(self):
+        """The address of the case."""
+        return re.match(r".*/c/[\w-]+", self.page.url)[0]
+
+    def begin(self, name="Amina"):
+        self.go("/")
+        self.press("welcome.person", name=name)
+        self.press("start.begin")
+        return self
+
+    def choose(self, letter="A"):
+        self.press("question.choose", letter=letter)
+
+    def cells(self):
+        """What the plans of the question do, cell by cell."""
+        self.page.locator(".compare .value").first.wait_for()
+        return self.page.locator(".compare .value").all_inner_texts()
+
+    def steps(self):
+        return self.page.locator(".timeline .todo .words").all_inner_texts()
+
+    def finish(self, letter="A"):
+        for _ in range(10):
+            if self.heading == self("plan.title"):
+                return
+            self.choose(letter)
+        assert self.heading == self("plan.title")
+
+    def cannot(self, grade="last"):
+        """The first thing on the page that can be refused, refused."""
+        self.page.locator("details.cannot:not(.mark) > summary").first.click()
+        buttons = self.page.locator("details.cannot[open] button")
+        (buttons.last if grade == "last" else buttons.first).click()
+        self.page.wait_for_load_state()
+        self.check(self.page)
+
+    def until_no_plan(self):
+        for _ in range(20):
+            if self.heading == self("no_plan.title"):
+                return
+            self.cannot()
+        assert self.heading == self("no_plan.title")
+
+    def do_next_step(self):
+        self.open("plan.mark")
+        self.press("plan.mark_yes")

@@ -1,83 +1,166 @@
-"""The whole way from the refusal to the plan, in a real browser against the real process."""
+"""The whole way from the refusal to the last step done, in a real browser, in each language."""
 
 import json
 import re
 
 import pytest
-from tests.browser.journey import answer, begin, finish, heading, words
+from tests.browser.journey import Person
 
 from pear.problem import Plan
+from pear.service.words import languages
 
 pytest.importorskip("playwright")
 
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "color_scheme": "dark"}
+DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 
-def test_by_mouse_from_refusal_to_receipt(open_page):
-    page = open_page(viewport={"width": 1200, "height": 900})
-    begin(page)
-    assert heading(page) == "Which would you rather do?"
-    first = words(page)
-    answer(page)
-    assert words(page) != first
-    page.get_by_role("button", name="Take back my last answer").click()
-    assert words(page) == first, "undo shows the same question again"
-    answer(page)
-    page.get_by_role("link", name="Back to the previous question").click()
-    assert heading(page) == "Your answer to question 1"
-    assert page.get_by_text("You chose this plan.").is_visible()
-    page.get_by_role("link", name="Keep my answer and go on").click()
-    finish(page)
-    assert page.get_by_role("img", name=re.compile("Bar chart of the model’s score")).is_visible()
+
+def fits(page):
+    """Nothing runs off the side, and what is pressed with a finger is large enough."""
+    page.wait_for_load_state("load")
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+    small = page.evaluate(
+        """[...document.querySelectorAll('button, summary, .links a, a.button, input, select')]
+           .filter(e => e.checkVisibility() && e.type !== 'hidden')
+           .map(e => [e.textContent.trim(), e.getBoundingClientRect().height])
+           .filter(([, height]) => height < 43)"""
+    )
+    assert small == [], page.url
+
+
+def ways():
+    """Every language on a phone and on a desktop, once with scripts and once without."""
+    for place, language in enumerate(languages()):
+        for number, screen in enumerate((PHONE, DESKTOP)):
+            scripts = (place + number) % 2 == 0
+            name = f"{language}-{('phone', 'desktop')[number]}{'' if scripts else '-no-scripts'}"
+            yield pytest.param(language, screen, scripts, id=name)
+
+
+@pytest.mark.parametrize(("language", "screen", "scripts"), list(ways()))
+def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen, scripts):
+    page = open_page(**screen, locale=language, java_script_enabled=scripts)
+    person = Person(page, language, fits)
+    person.begin()
+    assert page.locator("html").get_attribute("lang") == language
+    assert person.heading == person("question.title")
+    first = person.cells()
+    person.back()
+    assert person.heading == person("start.title")
+    page.go_forward()
+    assert person.cells() == first
+
+    person.choose("B")
+    person.back()
+    assert person.heading == person("previous.title", number=1), "Back shows the previous question"
+    assert page.get_by_text(person("previous.chosen", letter="B")).is_visible()
+    person.press("previous.keep")
+    person.press("question.undo")
+    assert person.cells() == first, "undo asks the same question again"
+
+    person.press("question.none")
+    assert person.heading == person("none.title")
+    page.locator(".hard li").first.locator("button").last.click()
+    page.wait_for_load_state()
+    assert page.get_by_role("status").filter(has_text=person("said.limit")).is_visible()
+    page.locator(".limits button").click()
+    assert person.cells() == first, "what was refused can be proposed again"
+
+    person.press("question.best")
+    assert person.heading == person("plan.title")
+    steps = person.steps()
+    person.do_next_step()
+    assert page.locator(".timeline .done").count() == 1
+    person.press("plan.unmark")
+    assert person.steps() == steps, "what was not done after all is to do again"
+    person.go(person.base + "/receipt")
+    assert page.get_by_role("table").is_visible()
+    person.press("receipt.back")
+    for _ in range(8):
+        if person.heading == person("success.title"):
+            break
+        person.do_next_step()
+    assert person.heading == person("success.title")
+    assert page.locator(".timeline .todo").count() == 0
+    person.press("plan.unmark")
+    assert person.heading == person("plan.title")
+
+    person.press("plan.changed")
+    income = page.locator("#field-monthly_income")
+    income.fill("???")
+    person.press("data.submit")
+    assert page.get_by_role("alert").get_by_role("link").count() == 1
+    income.fill("€ 2,100.00" if language == "en" else "2.100,00 €")
+    person.press("data.submit")
+    assert page.get_by_role("status").filter(has_text=person("said.updated")).is_visible()
+    person.go(person.base)
+    shown = "€2,100" if language == "en" else "2.100\N{NO-BREAK SPACE}€"
+    assert page.get_by_text(shown, exact=True).is_visible()
+
+    person.go(person.base + "/help")
+    person.go(person.base + "/delete")
+    person.press("delete.confirm")
+    assert person.heading == person("delete.done_title")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_no_plan_leads_to_a_person_first_and_back(open_page, scripts):
+    page = open_page(**PHONE, java_script_enabled=scripts)
+    person = Person(page, check=fits).begin("David")
+    person.until_no_plan()
+    first = page.locator("main a.button, main button").first
+    assert first.inner_text() == person("no_plan.human")
+    suggestions = page.locator(".suggestion")
+    assert 1 <= suggestions.count() <= 2
+    suggestions.first.get_by_role("button").click()
+    page.wait_for_load_state()
+    assert person.heading != person("no_plan.title")
+
+
+def test_the_receipt_is_a_plan_that_can_be_read_again(open_page):
+    page = open_page(**DESKTOP)
+    person = Person(page).begin()
+    person.finish()
+    person.press("plan.receipt")
     with page.expect_download() as downloaded:
-        page.get_by_role("link", name="Download the receipt (JSON)").click()
+        page.get_by_role("link", name=person("plan.receipt_json")).click()
     plan = Plan.from_dict(json.loads(downloaded.value.path().read_text()))
     assert plan.success
-    shown = page.locator(".plan .words").all_inner_texts()
-    assert [step.words for step in plan.steps] == shown
-    page.get_by_role("link", name="Print or save your plan").click()
-    assert heading(page) == "Your plan, to keep"
-    assert page.get_by_text(plan.model_fingerprint).is_visible()
-    page.get_by_role("link", name="Back to your plan").click()
-    page.get_by_role("button", name=re.compile("I have done this step")).click()
-    assert page.get_by_role("status").filter(has_text="checked the rest").is_visible()
+    person.press("receipt.back")
+    assert [step.words for step in plan.steps] == person.steps()
 
 
-def test_by_keyboard_only(open_page):
-    page = open_page(viewport={"width": 1000, "height": 800})
-    page.goto("/")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    page.keyboard.press("Enter")
-    press_until(page, "Continue as Amina")
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"/c/[\w-]+$"))
-    press_until(page, "Begin")
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("/now"))
-    press_until(page, "I can’t do this step")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    assert "I can’t" in focused(page), "the reasons open right after the question"
-    page.keyboard.press("Escape")
-    assert focused(page).startswith("I can’t do this step"), "Escape closes and returns"
-    for _ in range(10):
-        if heading(page) == "Your plan":
-            break
-        number = page.locator(".step-of").inner_text()
-        press_until(page, "I’d rather do plan A")
-        page.keyboard.press("Space")
-        page.wait_for_function(
-            "n => document.querySelector('.step-of')?.innerText !== n", arg=number
-        )
-    assert heading(page) == "Your plan"
-    outline = page.evaluate(
-        "() => { document.querySelector('main a').focus();"
-        " return getComputedStyle(document.activeElement).outlineStyle }"
-    )
-    assert outline != "none" or page.locator(":focus-visible").count()
+def test_both_plans_and_their_buttons_are_on_the_first_screen_of_a_phone(open_page):
+    page = open_page(viewport={"width": 375, "height": 667})
+    person = Person(page).begin()
+    for letter in "AB":
+        name = page.get_by_role("columnheader", name=person("compare.plan", letter=letter))
+        button = page.get_by_role("button", name=person("question.choose", letter=letter))
+        for part in (name, button):
+            box = part.bounding_box()
+            assert box["y"] + box["height"] <= 667
+    page.evaluate("window.scrollTo(0, 150)")
+    assert page.evaluate("window.scrollY") > 100
+    box = page.get_by_role("columnheader", name=person("compare.plan", letter="A")).bounding_box()
+    assert box["y"] >= 0, "the header of each plan stays in view"
+
+
+def test_the_comparison_is_a_table_for_who_listens(open_page):
+    page = open_page(viewport={"width": 375, "height": 667})
+    person = Person(page).begin()
+    table = page.get_by_role("table", name=person("question.table"))
+    assert table.get_by_role("columnheader").count() == 2
+    rows = table.locator("tbody").get_by_role("row")
+    assert rows.count() >= 1
+    for row in rows.all():
+        assert row.get_by_role("rowheader").count() == 1
+        assert row.get_by_role("cell").count() == 2
 
 
 def focused(page):
-    return page.evaluate("document.activeElement.textContent").strip()
+    text = page.evaluate("document.activeElement.textContent")
+    return text.strip().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def press_until(page, text, most=80):
@@ -88,124 +171,107 @@ def press_until(page, text, most=80):
     raise AssertionError(f"{text!r} cannot be reached with the Tab key")
 
 
-def test_without_scripts(open_page):
-    page = open_page(java_script_enabled=False, viewport={"width": 390, "height": 800})
-    begin(page, "Ben")
-    page.locator("details.cannot summary").first.click()
-    page.locator("details.cannot button").first.click()
-    assert page.get_by_text("What you told us you can’t do", exact=True).is_visible()
-    page.get_by_role("button", name=re.compile("^Take back: ")).click()
-    assert page.get_by_text("What you told us you can’t do", exact=True).count() == 0
-    page.get_by_role("button", name="About the same to me").click()
-    page.get_by_role("button", name="Use the best plan so far").click()
-    assert heading(page) == "Your plan"
-    page.get_by_role("link", name="My data changed").click()
-    page.get_by_label("Net monthly income").fill("lots")
-    page.get_by_role("button", name="Save and work out my plan again").click()
-    summary = page.get_by_role("alert")
-    assert "Please enter a number" in summary.inner_text()
-    page.get_by_label("Net monthly income").fill("1,600")
-    page.get_by_role("button", name="Save and work out my plan again").click()
-    assert page.get_by_text("worked out again with your new data").is_visible()
-
-
-def test_a_limit_is_added_listed_and_removed(open_page):
-    page = open_page()
-    begin(page, "Carla")
-    first = words(page)
-    page.locator("details.cannot summary").first.click()
-    page.get_by_role("button", name=re.compile("^I can’t change .* at all$")).first.click()
-    limit = page.locator(".limits li span").first.inner_text()
-    assert limit.startswith("Leave ")
-    feature = limit.removeprefix("Leave ").removesuffix(" as it is")
-    assert not any(feature in text.lower() for text in words(page))
-    page.get_by_role("button", name=f"Take back: {limit}").click()
-    assert words(page) == first
-
-
-def test_no_plan_says_what_blocks_and_how_to_go_on(open_page):
-    page = open_page()
-    begin(page, "David")
-    for _ in range(14):
-        if heading(page) == "We found no plan for you":
+def test_by_keyboard_only(open_page):
+    page = open_page(viewport={"width": 1000, "height": 800})
+    person = Person(page)
+    page.goto("/")
+    page.keyboard.press("Tab")
+    assert focused(page) == person("site.skip")
+    page.keyboard.press("Enter")
+    press_until(page, person("welcome.person", name="Amina"))
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/c/[\w-]+$"))
+    press_until(page, person("start.begin"))
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/question/1"))
+    press_until(page, person("question.too_much"))
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert "I can’t" in focused(page), "the grades open right after the question"
+    page.keyboard.press("Escape")
+    assert focused(page).startswith(person("question.too_much")), "Escape closes and returns"
+    for number in range(1, 11):
+        if person.heading == person("plan.title"):
             break
-        page.locator("details.cannot summary").first.click()
-        page.locator("details.cannot[open] button").last.click()
-        page.wait_for_load_state()
-    assert heading(page) == "We found no plan for you"
-    assert page.get_by_role("link", name="Ask a person to look at my case").is_visible()
-    page.get_by_role("button", name=re.compile("^Take this back")).first.click()
-    assert heading(page) != "We found no plan for you"
+        press_until(page, person("question.choose", letter="A"))
+        page.keyboard.press("Space")
+        page.wait_for_url(lambda url, n=number: not url.endswith(f"/question/{n}"))
+    assert person.heading == person("plan.title")
+    press_until(page, person("plan.mark"))
+    page.keyboard.press("Enter")
+    press_until(page, person("plan.mark_yes"), most=1)
 
 
 def test_own_data_are_checked_as_they_are_typed(open_page):
     page = open_page()
+    person = Person(page)
     page.goto("/own")
-    age = page.get_by_label("Age")
+    age = page.get_by_label("Age", exact=True)
     age.fill("7")
     age.blur()
-    assert page.locator("#error-age").inner_text().endswith("Please enter a number from 18 to 75.")
+    assert "From 18 to 75" in page.locator("#error-age").inner_text()
     assert age.get_attribute("aria-invalid") == "true"
     age.fill("44")
     assert not page.locator("#error-age").is_visible()
-    page.get_by_role("button", name="See the decision").click()
+    page.get_by_label("Net monthly income").fill("€1,900")
+    page.get_by_label("Card balance").fill("40%")
+    page.get_by_role("button", name=person("own.submit")).click()
     assert page.url.endswith("/own"), "nothing is sent while something is missing"
+    summary = page.get_by_role("alert")
+    assert summary.evaluate("e => e === document.activeElement"), "the summary is read out"
+    listed = summary.get_by_role("link").all_inner_texts()
+    assert any(item.startswith("Sex:") for item in listed)
+    assert not any(item.startswith(("Age", "Net monthly", "Card")) for item in listed)
+    summary.get_by_role("link").first.click()
     assert page.evaluate("document.activeElement.name") == "sex"
 
 
 def test_a_double_click_answers_once(open_page):
     page = open_page()
-    begin(page, "Elif")
-    page.get_by_role("button", name="I’d rather do plan A").dblclick()
-    page.get_by_text("Question 2", exact=True).wait_for()
-    assert "You have answered 1." in page.locator(".progress").inner_text()
+    person = Person(page).begin("Elif")
+    button = page.get_by_role("button", name=person("question.choose", letter="A"))
+    button.dblclick()
+    page.wait_for_url(re.compile("/question/2"))
 
 
-def test_at_320_pixels_nothing_runs_off_the_side_and_targets_are_large(open_page):
-    page = open_page(viewport={"width": 320, "height": 640}, has_touch=True)
+def test_a_visitor_changes_the_language_and_stays(open_page):
+    page = open_page(**PHONE)
+    person = Person(page, check=fits).begin()
+    page.get_by_role("link", name="Italiano").click()
+    italian = Person(page, "it", fits)
+    assert italian.heading == italian("question.title")
+    assert person.base == italian.base
 
-    def check():
-        page.wait_for_load_state("load")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320, page.url
-        small = page.evaluate(
-            """[...document.querySelectorAll('button, summary, .links a, a.button, input, select')]
-               .filter(e => e.offsetParent && e.type !== 'hidden')
-               .map(e => [e.textContent.trim(), e.getBoundingClientRect().height])
-               .filter(([, height]) => height < 43)"""
+
+def test_three_plans_and_long_words_fit(open_page, three_plans):
+    for width in (320, 820):
+        page = open_page(viewport={"width": width, "height": 800})
+        person = Person(page, check=fits)
+        page.goto(three_plans.address)
+        page.goto(three_plans.address + "/")
+        person.press("welcome.person", name="Amina")
+        person.press("start.begin")
+        assert page.get_by_role("columnheader").count() == 3
+        page.evaluate(
+            "document.querySelectorAll('.todo th, .todo .value')"
+            ".forEach(e => e.textContent = 'Donaudampfschifffahrtsgesellschaftskapitän')"
         )
-        assert small == [], page.url
-
-    page.goto("/")
-    check()
-    page.goto("/own")
-    check()
-    begin(page, "Farid")
-    base = page.url.removesuffix("/now")
-    check()
-    answer(page)
-    check()
-    page.goto(base + "/question/1")
-    check()
-    page.goto(base + "/now")
-    if heading(page) != "Your plan":
-        page.get_by_role("button", name="Use the best plan so far").click()
-        page.get_by_role("heading", name="Your plan", exact=True).wait_for()
-    check()
-    for path in ("", "/receipt", "/data", "/help", "/delete", "/nothing"):
-        page.goto(base + path)
-        check()
+        fits(page)
 
 
-def test_the_lender_makes_a_link_for_an_applicant(open_page, server):
-    page = open_page()
-    page.goto("/lender")
-    page.get_by_label("Key").fill("wrong")
-    page.get_by_role("button", name="Sign in").click()
+# The lender
+
+
+def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, server):
+    page = open_page(**PHONE)
+    lender = Person(page, check=fits)
+    lender.go("/lender")
+    page.get_by_label("Key", exact=True).fill("wrong")
+    lender.press("lender.sign_in")
     assert "not valid" in page.get_by_role("alert").inner_text()
-    page.get_by_label("Key").fill(server.key)
-    page.get_by_role("button", name="Sign in").click()
-    assert heading(page) == "Conversations"
-    page.get_by_role("link", name="New link").click()
+    page.get_by_label("Key", exact=True).fill(server.key)
+    lender.press("lender.sign_in")
+    lender.press("lender.new")
     page.get_by_label("Your reference (optional)").fill("Case 77")
     for name, value in {"Age": "50", "Children at home": "1", "Time as our customer": "4"}.items():
         page.get_by_label(name, exact=True).fill(value)
@@ -215,22 +281,37 @@ def test_the_lender_makes_a_link_for_an_applicant(open_page, server):
     }.items():  # fmt: skip
         page.get_by_label(name, exact=True).select_option(value)
     for name, value in {
-        "Net monthly income": "1850", "Savings": "900", "Monthly payments on other debts": "210",
-        "Use of your card limit": "55", "Overdue payments": "1", "Loan amount": "8000",
+        "Net monthly income": "€1,850", "Savings": "900", "Monthly payments on other debts": "210",
+        "Card balance": "55%", "Overdue bills": "1", "Loan amount": "8,000",
         "Loan term": "36",
     }.items():  # fmt: skip
         page.get_by_label(name, exact=True).fill(value)
-    page.get_by_role("button", name="Make the link").click()
-    link = page.get_by_label("Link", exact=True).input_value()
-    person = open_page()
-    person.goto(link)
-    assert heading(person) == "Your application was not approved"
-    page.get_by_role("link", name="Conversations").click()
-    row = page.get_by_role("row").filter(has_text="Case 77")
-    assert "not opened yet" in row.inner_text()
-    person.get_by_role("link", name="Begin").click()
-    person.get_by_role("button", name="Use the best plan so far").click()
-    page.reload()
-    assert "has a plan" in row.inner_text()
-    page.get_by_role("link", name="Fairness").click()
-    assert heading(page) == "Do all groups fare alike?"
+    lender.press("lender.make.submit")
+    link = page.locator("#link").input_value()
+    person = Person(open_page(), check=fits)
+    person.go(link)
+    assert person.heading == person("start.title")
+    lender.go("/lender?reference=case+77")
+    assert page.locator(".cases tbody tr").count() == 1
+    assert lender("lender.stage_new") in page.locator(".cases").inner_text()
+    person.press("start.begin")
+    person.choose("A")
+    person.press("question.best")
+    page.get_by_role("link", name="Case 77").click()
+    assert lender("lender.stage_plan") in page.locator("h1").inner_text()
+    assert page.get_by_text(lender("lender.case.answer_plan", letter="A")).is_visible()
+    assert page.locator(".timeline .todo").count() >= 1
+    lender.press("lender.case.link_new")
+    again = page.locator("#link").input_value()
+    person.go(link)
+    assert person.heading == person("error.title_404")
+    person.go(again)
+    assert person.heading == person("start.title")
+    lender.go("/lender/fairness")
+    lender.go("/lender?reference=Case+77")
+    page.get_by_role("link", name="Case 77").click()
+    lender.press("lender.case.delete")
+    assert lender.heading == lender("lender.delete.title")
+    lender.press("lender.delete.confirm")
+    lender.go("/lender?reference=Case+77")
+    assert page.get_by_text(lender("lender.none_found")).is_visible()

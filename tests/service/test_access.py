@@ -141,13 +141,13 @@ def test_on_the_page_the_pin_is_chosen_once_and_remembered_by_this_browser(locke
 
     assert give("12").status_code == 422
     assert give("2846").status_code == 303
-    assert client.get(f"/c/{talk.token}/now").status_code == 200
+    assert client.get(f"/c/{talk.token}").status_code == 200
     client.cookies.clear()
     page = client.get(f"/c/{talk.token}/now", headers={"Accept": "text/html"})
     assert "Enter your PIN" in page.text
     assert give("0000").status_code == 401
     assert give("2846").status_code == 303
-    assert client.get(f"/c/{talk.token}/now").status_code == 200
+    assert client.get(f"/c/{talk.token}").status_code == 200
 
 
 # Corrections
@@ -166,7 +166,7 @@ def test_what_nobody_changes_by_themselves_waits_for_the_lender(talk):
     decide = f"/api/v1/conversations/{talk.id}/correction"
     assert client.post(decide, json={"confirm": True}, headers=LENDER).status_code == 204
     view = talk.read()
-    assert any("confirmed" in notice for notice in view["notices"])
+    assert any("agreed to your correction" in notice for notice in view["notices"])
     assert client.get(f"{talk.path}/receipt").json()["start"]["age"] == 30
     assert client.get("/api/v1/corrections", headers=LENDER).json() == []
     assert client.post(decide, json={"confirm": True}, headers=LENDER).status_code == 404
@@ -177,7 +177,7 @@ def test_a_correction_the_lender_declines_is_said_to_be(talk):
     talk.correct({**PERSON, "age": 30})
     decide = f"/api/v1/conversations/{talk.id}/correction"
     talk.client.post(decide, json={"confirm": False}, headers=LENDER)
-    assert any("did not confirm" in notice for notice in talk.read()["notices"])
+    assert any("did not agree" in notice for notice in talk.read()["notices"])
     kinds = [event.kind for event in talk.client.service.store.history(talk.id)]
     assert kinds == ["correct", "declined"]
 

@@ -39,7 +39,7 @@ def test_a_plan_the_new_model_breaks_is_made_anew_and_the_person_told(settings):
         after = reopened(talk, client).read()
         assert after["progress"]["answered"] == before["progress"]["answered"]
         assert after["result"]["plan"] != before["result"]["plan"]
-        assert "no longer fits" in after["notices"][0]
+        assert "no longer works" in after["notices"][0]
         assert reopened(talk, client).read() == after, "said until the person does something"
 
 

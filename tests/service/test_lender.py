@@ -4,11 +4,13 @@ import csv
 import io
 import re
 
+import numpy as np
 import pytest
-from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk
+from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
 
-from pear.service.conversations import groups_of
-from pear.service.lender import as_csv, fairness
+from pear.service.fairness import fairness, groups_of, pairs, sentences
+from pear.service.lender import as_csv
+from pear.service.words import Presenter, catalogue
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 
@@ -116,7 +118,7 @@ def test_a_link_made_on_the_page_opens_the_applicants_conversation(client):
     assert wrong.status_code == 422
     assert "Please enter a number" in wrong.text
     html = client.post("/lender/new", data=form).text
-    link = re.search(r'id="link" readonly value="([^"]+)"', html)[1]
+    link = re.search(r'id="link" class="link" readonly value="([^"]+)"', html)[1]
     assert client.get(link).status_code == 200
     assert "A 1" in client.get("/lender").text
     assert client.get("/lender/download?format=csv").text.count("\n") == 2
@@ -126,10 +128,119 @@ def test_a_link_made_on_the_page_opens_the_applicants_conversation(client):
     assert client.get("/lender/fairness").status_code == 200
 
 
-def test_a_conversation_is_deleted_on_the_page_with_a_form_of_ours_only(client):
-    talk = Talk(client)
+def form_token(client, path):
+    return re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)[1]
+
+
+def test_a_case_is_deleted_on_the_page_once_confirmed_with_a_form_of_ours_only(client):
+    talk = Talk(client, reference="A 2")
     sign_in(client)
-    csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/lender").text)[1]
-    assert client.post("/lender/delete", data={"id": talk.id}).status_code == 403
-    assert client.post("/lender/delete", data={"id": talk.id, "csrf": csrf}).status_code == 303
+    path = f"/lender/cases/{talk.id}/delete"
+    assert f'href="{path}"' in client.get(f"/lender/cases/{talk.id}").text
+    asked = client.get(path).text
+    assert "Delete this case?" in asked
+    assert "A 2" in asked
+    assert client.get(talk.path).status_code == 200, "asking deletes nothing"
+    assert client.post(path).status_code in (403, 415)
+    assert client.post(path, data={"csrf": form_token(client, path)}).status_code == 303
     assert client.get(talk.path).status_code == 404
+
+
+def test_a_case_shows_what_was_asked_and_said_the_plan_and_how_it_was_checked(client):
+    talk = Talk(client, reference="A 3")
+    talk.answer(0)
+    talk.post("limits", {"kind": "feature", "feature": "job"})
+    view = talk.post("accept").json()
+    sign_in(client)
+    html = client.get(f"/lender/cases/{talk.id}").text
+    assert "Chose plan A" in html
+    assert "Change your job" in html
+    for step in view["result"]["plan"]["steps"]:
+        assert step["words"] in html
+    assert "Proved: among the steps considered" in html
+    assert talk.token not in html
+    plan = client.get(f"/lender/cases/{talk.id}/plan.json").json()
+    assert [step["words"] for step in plan["steps"]] == [
+        step["words"] for step in view["result"]["plan"]["steps"]
+    ]
+    assert client.get("/lender/cases/nothing").status_code == 404
+
+
+def test_with_a_pin_the_lender_does_not_see_what_was_said(settings):
+    with running(settings, pin=True) as client:
+        talk = Talk(client)
+        client.put(f"{talk.path}/pin", json={"pin": "2846"})
+        headers = {"X-PIN": "2846"}
+        shown = client.get(talk.path, headers=headers).json()["shown"]
+        answer = {"shown": shown, "choice": 0}
+        assert client.post(f"{talk.path}/answers", json=answer, headers=headers).status_code == 200
+        sign_in(client)
+        html = client.get(f"/lender/cases/{talk.id}").text
+        assert "Chose plan A" not in html
+        assert "you do not see their answers" in html
+
+
+def test_a_new_link_ends_the_old_one_and_keeps_everything_said(client):
+    talk = Talk(client)
+    talk.answer(0)
+    sign_in(client)
+    page = f"/lender/cases/{talk.id}"
+    html = client.post(f"{page}/link", data={"csrf": form_token(client, page)}).text
+    link = re.search(r'id="link" class="link" readonly value="([^"]+)"', html)[1]
+    assert client.get(talk.path).status_code == 404
+    token = link.rpartition("/")[2]
+    assert client.get(f"/api/v1/links/{token}").json()["progress"]["answered"] == 1
+
+
+def test_the_list_is_filtered_by_state_and_reference(client):
+    Talk(client, reference="Application 12").finish()
+    Talk(client, reference="Application 13")
+    Talk(client, reference="50%_off")
+    sign_in(client)
+
+    def found(**query):
+        return re.findall(r"Open the case ([^\"]+)", client.get("/lender", params=query).text)
+
+    assert len(found()) == 3
+    assert found(stage="plan") == ["Application 12"]
+    assert found(reference="application 13") == ["Application 13"]
+    assert found(reference="%_") == ["50%_off"]
+    assert "No case fits" in client.get("/lender?reference=nobody").text
+
+
+def row(groups, effort, success=True):
+    outcome = {"success": success, "effort": effort if success else None}
+    return {"groups": groups, "outcome": outcome, "questions": 3}
+
+
+def test_each_pair_of_groups_is_compared_once_with_its_baseline():
+    rows = [row({"age": "20 to 29"}, 11 + n % 3) for n in range(40)]
+    rows += [row({"age": "30 to 39"}, 10 + n % 3) for n in range(50)]
+    rows += [row({"age": "40 to 49"}, 10 + n % 3) for n in range(30)]
+    young, old = pairs(rows)
+    assert (young.group, young.baseline, old.group) == ("20 to 29", "30 to 39", "40 to 49")
+    assert young.harder == pytest.approx(0.09, abs=0.01)
+    assert (young.effort_differs, old.effort_differs) == (True, False)
+    words = Presenter(PROBLEM, catalogue("en"), 10).words
+    assert sentences((young, old), ["age"], words) == [
+        "Age 20–29: plans are about 9% harder than for age 30–39."
+    ]
+    assert sentences((old,), ["age"], words) == ["No difference by age was found."]
+    assert sentences((), ["age"], words) == ["There are too few people to compare by age."]
+
+
+def test_fewer_plans_are_told_as_shares():
+    rows = [row({"age": "20 to 29"}, 10, success=n % 2 == 0) for n in range(40)]
+    rows += [row({"age": "30 to 39"}, 10) for _ in range(50)]
+    words = Presenter(PROBLEM, catalogue("de"), 10).words
+    [said] = sentences(pairs(rows), ["age"], words)
+    assert said.startswith("Age 20–29: 50\N{NO-BREAK SPACE}% bekommen einen Plan")
+
+
+def test_differences_by_chance_alone_are_rarely_told():
+    rng = np.random.default_rng(0)
+    told = 0
+    for _ in range(100):
+        rows = [row({"age": str(rng.integers(3))}, float(rng.gamma(4))) for _ in range(60)]
+        told += any(pair.effort_differs or pair.validity_differs for pair in pairs(rows))
+    assert told <= 10, "at a level of 1 in 20"

@@ -8,10 +8,11 @@ from tests.service.helpers import PERSON, PROBLEM, Talk, running
 from pear.elicitation.says import check_record
 from pear.elicitation.words import points
 from pear.errors import InvalidSetting
+from pear.service.forms import from_form, plain_number
 from pear.service.operation import Metrics, Traces
-from pear.service.schemas import Step
+from pear.service.rendering import reference_of
 from pear.service.settings import Settings
-from pear.service.words import catalogue, day, from_form, picture, plain_number
+from pear.service.words import catalogue, day
 
 
 @given(st.dictionaries(st.text(max_size=8) | st.sampled_from(list(PERSON)), st.text(max_size=12)))
@@ -22,16 +23,40 @@ def test_whatever_is_typed_becomes_a_record_or_a_message(form):
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
-    [("1850", 1850), ("1,850", 1850), ("1 850,5", 1850.5), ("1'000", 1000), ("-3", -3)],
+    ("text", "language", "unit", "number"),
+    [
+        ("1850", "en", "", 1850),
+        ("1,850", "en", "", 1850),
+        ("1 850,5", "en", "", 1850.5),
+        ("1'000", "en", "", 1000),
+        ("-3", "en", "", -3),
+        ("€1,900", "en", "€", 1900),
+        ("1.900,00 €", "de", "€", 1900),
+        ("1.900", "it", "€", 1900),
+        ("1.900", "en", "€", 1.9),
+        ("1900.50", "es", "€", 1900.5),
+        ("40%", "en", "%", 40),
+        ("40 %", "de", "%", 40),
+        ("36 months", "en", "months", 36),
+        ("36 Monate", "de", "Monate", 36),
+        ("0,125", "de", "", 0.125),
+    ],
 )
-def test_numbers_as_people_write_them(text, number):
-    assert plain_number(text) == number
+def test_numbers_as_people_write_them(text, language, unit, number):
+    assert plain_number(text, language, unit) == number
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1,85,0", "12 €", "1e5", "٣", "NaN", "--1"])
+@pytest.mark.parametrize("text", ["", "abc", "1,85,0", "12 dogs", "1e5", "٣", "NaN", "--1", "€"])
 def test_what_is_no_number_stays_a_text(text):
     assert plain_number(text) == text
+
+
+@given(st.floats(-1e6, 1e6), st.sampled_from(["en", "de", "it", "es"]))
+def test_what_nobody_touched_comes_back_as_it_was(value, language):
+    from pear.service.forms import _shown
+
+    kept = plain_number(_shown(value, language), language)
+    assert kept == pytest.approx(value, abs=1e-11)
 
 
 @given(st.floats(0, 1), st.floats(0, 0.99))
@@ -41,17 +66,6 @@ def test_points_are_on_the_same_side_of_the_bar_as_the_score(score, bar):
         assert points(score, bar) > points(bar)
     else:
         assert points(score, bar) <= points(bar)
-
-
-def test_the_picture_shows_every_step_and_says_the_same_in_words():
-    steps = [
-        Step(words="", feature="", before=0, after=1, score_before=0.1, score_after=0.4),
-        Step(words="", feature="", before=0, after=1, score_before=0.4, score_after=0.62),
-    ]
-    drawn = picture(catalogue("en"), steps, 0.5)
-    assert [bar["points"] for bar in drawn["bars"]] == [10, 40, 62]
-    assert [bar["enough"] for bar in drawn["bars"]] == [False, False, True]
-    assert "After step 2: 62." in drawn["words"]
 
 
 def test_metrics_count_by_route_and_add_up():
@@ -124,8 +138,21 @@ def test_settings_come_from_the_command_line_the_environment_a_file_and_secrets(
         Settings.read()
 
 
-def test_dates_people_can_read():
-    assert day(1_772_496_000) == "3 March 2026"
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "3 March 2026"),
+        ("de", "3. März 2026"),
+        ("it", "3 marzo 2026"),
+        ("es", "3 de marzo de 2026"),
+    ],
+)
+def test_dates_people_can_read(language, words):
+    assert day(1_772_496_000, catalogue(language)) == words
+
+
+def test_a_reference_can_be_read_out():
+    assert reference_of("2a99ed63c0ffee") == "2a99\N{NO-BREAK SPACE}ed63"
 
 
 # Traces

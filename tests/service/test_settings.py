@@ -9,6 +9,7 @@ from pear.cli.main import app
 from pear.service.settings import PREFIX, Settings
 
 WORDS = {
+    "apply_link": "https://apply.example",
     "base_url": "https://plans.example",
     "correct_data_link": "https://data.example",
     "human_link": "mailto:help@plans.example",

@@ -9,8 +9,9 @@ from pear.problem.files import write_problem
 from pear.service.settings import Settings
 
 BESIDES = (
-    "service/access.py", "service/database.py", "service/operation.py", "service/service.py",
-    "elicitation/words.py", "preferences/answers.py",
+    "service/access.py", "service/database.py", "service/forms.py", "service/operation.py",
+    "service/rendering.py", "service/service.py",
+    "elicitation/told.py", "elicitation/words.py", "preferences/answers.py",
     "problem/actions.py", "problem/checks.py", "problem/costs.py", "problem/feature.py",
     "problem/feature_space.py", "problem/limits.py", "problem/plan.py", "problem/problem.py",
     "problem/words.py",

@@ -154,7 +154,8 @@ def _check(settings: Any) -> None:
         require("authlib.integrations.httpx_client")
     if settings.traces:
         require("opentelemetry.exporter.otlp.proto.http")
-    catalogue(settings.language)
+    if settings.language:
+        catalogue(settings.language)
     problem = stated_problem(settings.problem)
     if settings.model:
         from pear.decision import load_model, load_models

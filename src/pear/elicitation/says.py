@@ -354,36 +354,41 @@ class Corrected(Said):
 
 @dataclass(frozen=True)
 class Undone(Said):
-    """ "I take that back": the last thing said, or, with ``kept``, all answers after so many."""
+    """ "I take that back": the last thing said, all answers after so many (``kept``), or the steps
+    last said to be done (``done``)."""
 
     kind = "undo"
     kept: int | None = None
+    done: bool = False
+
+    def check(self, problem: Problem, position: Position) -> None:
+        if self.done and not position.done:
+            raise ConversationError("no step was said to be done that could be taken back")
 
     def added_to(self, events: tuple[Said, ...]) -> tuple[Said, ...]:
+        if self.done:
+            last = max(place for place, event in enumerate(events) if isinstance(event, Done))
+            return (*events[:last], *events[last + 1 :])
+        if self.kept is None and not events:
+            raise ConversationError("there is nothing to take back")
         if self.kept is None:
-            if not events:
-                raise ConversationError("there is nothing to take back")
             return events[:-1]
         answers = [event for event in events if isinstance(event, Answered)]
         if not 0 <= self.kept < len(answers):
             raise ConversationError("there is no answer to take back")
-        gone = answers[self.kept :]
-        return tuple(
-            event
-            for event in events
-            if not any(event is answer for answer in gone)
-            and not isinstance(event, Accepted | Resumed)
-        )
+        gone = {id(answer) for answer in answers[self.kept :]}
+        left = (event for event in events if id(event) not in gone)
+        return tuple(event for event in left if not isinstance(event, Accepted | Resumed))
 
     def _content(self) -> dict[str, Any]:
-        return {} if self.kept is None else {"kept": self.kept}
+        return {k: v for k, v in asdict(self).items() if v not in (None, False)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> Undone:
         kept = data.get("kept")
         if kept is not None and (not is_whole(kept) or kept < 0):
             raise ConversationError(f"'kept' must be a number of answers (got {kept!r})")
-        return cls(kept)
+        return cls(kept, data.get("done") is True)
 
 
 SAYINGS: dict[str, type[Said]] = {

@@ -62,23 +62,6 @@ class Hard:
 
 
 @dataclass(frozen=True)
-class ToldQuestion:
-    """Plans side by side. ``facts`` are time, money, loan and score; ``lines`` the steps.
-
-    ``too_hard`` are the things to do one by one, the last refusal of each leaves it out.
-    """
-
-    number: int
-    id: str
-    progress: str
-    letters: tuple[str, ...]
-    facts: tuple[Line, ...]
-    lines: tuple[Line, ...]
-    shared: tuple[Line, ...]
-    too_hard: tuple[Hard, ...]
-
-
-@dataclass(frozen=True)
 class ToldStep:
     """A step of a plan, with the points before and after it."""
 
@@ -102,6 +85,25 @@ class ToldPlan:
     points: int
     thin: bool
     effort: str = ""
+
+
+@dataclass(frozen=True)
+class ToldQuestion:
+    """Plans side by side. ``facts`` are time, money, loan and score; ``lines`` the steps.
+
+    ``plans`` are the same plans one by one, in the order of their letters.
+    ``too_hard`` are the things to do one by one, the last refusal of each leaves it out.
+    """
+
+    number: int
+    id: str
+    progress: str
+    letters: tuple[str, ...]
+    plans: tuple[ToldPlan, ...]
+    facts: tuple[Line, ...]
+    lines: tuple[Line, ...]
+    shared: tuple[Line, ...]
+    too_hard: tuple[Hard, ...]
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,7 @@ class _Teller:
             if left > 0
             else self.words.texts("progress.last"),
             letters=tuple(LETTERS[: len(question.plans)]),
+            plans=tuple(self._plan(plan) for plan in question.plans),
             facts=facts,
             lines=tuple(lines),
             shared=(*(self._line(row) for row in rows if row.shared), *same),

@@ -6,15 +6,16 @@ version of the model.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
 from pear.elicitation.says import DoneStep
-from pear.elicitation.shown import Difference, Result
+from pear.elicitation.shown import Result
 from pear.errors import InvalidSetting
 from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
@@ -90,7 +91,7 @@ def _flat(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", " ".join(str(value).split())
+            yield f"{prefix}{name}", re.sub(r"[ \t\n]+", " ", str(value)).strip()
 
 
 class Words:
@@ -233,37 +234,6 @@ class Words:
             return ""
         after = feature.code(actions[0].arguments[0])
         return phrase(actions[0], feature, 1 - after, after, actions[0].arguments[0])
-
-    def difference(self, difference: Difference) -> str:
-        """What sets a plan apart from the others of its question."""
-        parts = [self._other_values(*value) for value in difference.values]
-        if difference.only:
-            parts.append(self.texts("difference.only", features=self.features(difference.only)))
-        if difference.spared:
-            many = "spared" if len(difference.spared) == 1 else "spared_many"
-            parts.append(
-                self.texts(f"difference.{many}", features=self.features(difference.spared))
-            )
-        if not parts:
-            parts.append(self.texts(f"difference.{'order' if difference.order else 'part'}"))
-        return " ".join(parts)
-
-    def features(self, names: Sequence[str]) -> str:
-        """Features in words: "savings, income and job"."""
-        *head, last = [self.problem.space[name].words for name in names]
-        return f"{', '.join(head)} {self.texts('language.and')} {last}" if head else last
-
-    def _other_values(self, name: str, value: Value, others: Sequence[tuple[int, Value]]) -> str:
-        elsewhere = [
-            self.texts("difference.other", value=self.value(name, other), letter=LETTERS[place])
-            for place, other in others
-        ]
-        return self.texts(
-            "difference.value",
-            feature=capital(self.problem.space[name].words),
-            value=self.value(name, value),
-            others=", ".join(elsewhere),
-        )
 
     # What is known
 

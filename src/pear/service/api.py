@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from pear.service import conversations, schemas
 from pear.service.conversations import Says, View
 from pear.service.engine import example_people
+from pear.service.rendering import presenter_of
 from pear.service.schemas import ServiceError, responses
 from pear.service.service import address_of, service_of
 from pear.service.store import Request
@@ -66,7 +67,7 @@ async def problem(request: HttpRequest) -> schemas.ProblemFacts:
 
 def shown(request: HttpRequest, view: View) -> Response:
     """What a person sees, as JSON."""
-    content = service_of(request).presenter.conversation(view)
+    content = presenter_of(request).conversation(view)
     headers = WAITING if view.standing is None else None
     return Response(content.model_dump_json(), 200, headers, "application/json")
 

@@ -31,16 +31,16 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, operation, pages, staff
+from pear.service import api, lender, lender_pages, operation, pages, reference, staff, welcome
 from pear.service.access import ReplayMismatch
 from pear.service.conversations import ServedElsewhere, Stale
 from pear.service.database import DatabaseUnavailable
 from pear.service.operation import note
+from pear.service.rendering import page, presenter_of, reference_of
 from pear.service.schemas import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.service import PinNeeded, Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
 from pear.service.store import Conflict
-from pear.service.words import page
 from pear.service.workers import Busy, ModelReplaced, SearchTooLong
 
 DESCRIPTION = """
@@ -107,9 +107,9 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.state.service = service
     app.include_router(api.router)
     app.include_router(lender.api)
-    app.include_router(pages.router, include_in_schema=False)
-    app.include_router(lender.pages, include_in_schema=False)
-    app.include_router(staff.pages, include_in_schema=False)
+    pages_of = (welcome, pages, lender_pages, staff, reference)
+    for part in pages_of:
+        app.include_router(part.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
     _add_probes(app, service)
     _add_errors(app)
@@ -182,26 +182,26 @@ def _wants_page(request: Request) -> bool:
 
 def _error_page(request: Request, error: ServiceError) -> Response:
     """An error as a page, in words that say what to do."""
-    service = service_of(request)
-    texts = service.texts
+    texts = presenter_of(request).texts
+    token = str(request.path_params.get("token", ""))
     if isinstance(error, PinNeeded):
-        token = str(request.path_params.get("token", ""))
         return pages.pin_page(request, token, chosen=error.chosen)
     if error.status == 401:
         return RedirectResponse("/lender", 303)
     name = str(error.status) if f"error.title_{error.status}" in texts else "other"
     seconds = (error.headers or {}).get("Retry-After", "5")
-    token = str(request.path_params.get("token", ""))
+    gone = error.status in (404, 410)
     response = page(
+        request,
         "error.html",
-        texts,
-        status=error.status,
-        demo=service.settings.demo,
+        error.status,
         title=texts(f"error.title_{name}"),
-        words=texts(f"error.text_{name}", seconds=seconds),
+        said_of_it=texts(f"error.text_{name}", seconds=seconds),
         errors=error.errors,
-        again=f"/c/{token}/now" if token and error.status not in (404, 410) else "/",
-        number=request.state.request_id,
+        ended=error.status == 410,
+        home=gone,
+        again=f"/c/{token}/now" if token and not gone else "/",
+        reference=reference_of(request.state.request_id),
     )
     for header, value in (error.headers or {}).items():
         response.headers[header] = value
@@ -250,7 +250,7 @@ def _add_errors(app: FastAPI) -> None:
 def _from_ours(request: Request, error: PearError) -> ServiceError:
     """Which answer an error of ours becomes; what is no one's input is a 500 without details."""
     if isinstance(error, Stale):
-        present = service_of(request).presenter.conversation(error.view)
+        present = presenter_of(request).conversation(error.view)
         return ServiceError(409, str(error), present=present.model_dump(mode="json"))
     if isinstance(error, Conflict | ConversationError):
         return ServiceError(409, str(error))

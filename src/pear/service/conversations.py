@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 import time
 from collections import Counter
@@ -40,7 +39,7 @@ from pear.elicitation.says import (
     steps_done,
 )
 from pear.errors import ConversationError, PearError, WorkerFailed
-from pear.problem import NO_LIMITS, Feature, Problem
+from pear.problem import NO_LIMITS, Problem
 from pear.problem.features import Record, Value
 from pear.problem.limits import Limit
 from pear.service.access import (
@@ -51,6 +50,7 @@ from pear.service.access import (
     new_token,
 )
 from pear.service.engine import Case, News, Notice, Seen, changes
+from pear.service.fairness import groups_of
 from pear.service.schemas import ServiceError, not_found
 from pear.service.settings import Settings
 from pear.service.store import Conflict, Conversation, Outcome, Request, Store, StoredEvent
@@ -196,8 +196,34 @@ class Conversations:
         """Where everything said leads; a conversation that no longer fits cannot go on."""
         return self._position(await self._carried(conversation))
 
-    async def look(self, conversation: Conversation, address: str = "") -> View:
-        """What a person sees; where it takes long to work out, their place in the queue."""
+    async def look(
+        self, conversation: Conversation, address: str = "", *, used: bool = True
+    ) -> View:
+        """What a person sees; where it takes long to work out, their place in the queue.
+
+        The link of a plan works on each time it is ``used``.
+        """
+        view = await self._seen(conversation, address)
+        return await self._renewed(view) if used else view
+
+    async def _renewed(self, view: View) -> View:
+        until = time.time() + 86400 * self.settings.plan_days
+        conversation = view.conversation
+        if conversation.stage != "plan" or conversation.expires_at > until - 86400:
+            return view
+        await self._database(self.store.set_end, conversation.id, until)
+        return replace(view, conversation=replace(conversation, expires_at=until))
+
+    async def new_link(self, conversation: Conversation) -> str:
+        """A new token for a conversation; the old link ends at once, and nothing else does."""
+        planned = conversation.stage == "plan"
+        days = self.settings.plan_days if planned else self.settings.expiry_days
+        token = new_token()
+        until = max(conversation.expires_at, time.time() + 86400 * days)
+        await self._database(self.store.set_end, conversation.id, until, token)
+        return token
+
+    async def _seen(self, conversation: Conversation, address: str) -> View:
         conversation = await self._carried(conversation)
         if conversation.worked_out:
             return View(conversation, conversation.standing, conversation.notices)
@@ -211,7 +237,7 @@ class Conversations:
             return View(conversation, None, place=self.searchers.place(conversation.id) or 1)
         view = task.result()
         if view is None or view.conversation.version < conversation.version:
-            return await self.look(await self._again(conversation), address)
+            return await self._seen(await self._again(conversation), address)
         return view
 
     def _ended(self, number: str, task: asyncio.Task[View | None]) -> None:
@@ -401,7 +427,7 @@ class Conversations:
                 stage=standing.stage,
                 standing=standing,
                 notices=seen.notices,
-                outcome=_outcome(standing),
+                outcome=Outcome.of(standing),
                 news=News(),
             )
         except Conflict:
@@ -477,37 +503,6 @@ def _news_of_a_model(conversation: Conversation, lost: Sequence[StoredEvent]) ->
     return replace(conversation.news, new_model=True, plan=plan, lost=dict(counts))
 
 
-def _outcome(standing: Standing) -> Outcome:
-    """What the lender sees of how it went."""
-    outcome = Outcome(standing.score, standing.answered)
-    if standing.stage == "plan" and standing.result is not None:
-        plan = standing.result.plan
-        return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
-    return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
-
-
-def groups_of(problem: Problem, record: Record) -> dict[str, str]:
-    """The protected groups someone belongs to, numbers by tens, hundreds…."""
-    return {
-        feature.name: _group(feature, record[feature.name])
-        for feature in problem.space.features
-        if feature.protected
-    }
-
-
-def _group(feature: Feature, value: Any) -> str:
-    if feature.is_categorical or feature.kind == "boolean" or value is None:
-        return feature.show(feature.code(value))
-    span = 100.0
-    if feature.scale is not None:
-        span = feature.scale[1] - feature.scale[0]
-    elif feature.lower is not None and feature.upper is not None:
-        span = feature.upper - feature.lower
-    width = 10.0 ** (math.ceil(math.log10(max(span, 10.0))) - 1)
-    first = width * (float(value) // width)
-    return f"{first:.0f} to {first + width - 1:.0f}"
-
-
 # What a person says, made of what they see
 
 
@@ -557,6 +552,11 @@ def undo(kept: int | None = None) -> Says:
         return Undone(len(position.answers) - 1 if kept is None else kept)
 
     return said
+
+
+def undo_done(view: View, position: Position) -> Said:
+    """ "Not done after all": the steps last said to be done are open again."""
+    return Undone(done=True)
 
 
 def accept(view: View, position: Position) -> Said:

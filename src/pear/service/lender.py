@@ -1,5 +1,5 @@
-"""What may the lender see and do? Make links, see how conversations went, and whether all groups
-fared alike; in the API and on its pages. Never the person's answers.
+"""What may the lender see and do as JSON? Make links, see how conversations went, and whether all
+groups fared alike.
 """
 
 from __future__ import annotations
@@ -7,35 +7,25 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, StreamingResponse
+from starlette.responses import StreamingResponse
 
-from pear.elicitation.says import check_record
-from pear.elicitation.words import capital
 from pear.service import schemas
-from pear.service.access import KEY_PREFIX, Key, new_token, number_of
+from pear.service.access import KEY_PREFIX, new_token, number_of
 from pear.service.api import IdempotencyKey
-from pear.service.pages import cookie_subject, form_of, sealed, set_cookie
+from pear.service.fairness import SMALLEST_GROUP, fairness
 from pear.service.schemas import ServiceError, responses
-from pear.service.service import Service, address_of, allowed, service_of
-from pear.service.words import entries, errors_of, from_form, page
+from pear.service.service import Service, address_of, service_of
 
 api = APIRouter(prefix="/api/v1", tags=["the lender"])
-pages = APIRouter(prefix="/lender")
 
 LimitQuery = Annotated[int, Query(ge=1, le=1000)]
 OffsetQuery = Annotated[int, Query(ge=0, le=1_000_000)]
-
-SMALLEST_GROUP = 5
-"""Figures of fewer people are withheld: they would be about someone."""
 
 FIELDS = (
     "id",
@@ -64,34 +54,6 @@ def summary(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def fairness(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Validity, effort and questions by protected group, of conversations that came to an end.
-
-    Validity is the share of people for whom there is a plan; effort and questions are means.
-    """
-    members: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        outcome = row.get("outcome") or {}
-        if outcome.get("success") is None:
-            continue
-        for feature, group in (row.get("groups") or {}).items():
-            members[(feature, group)].append({**outcome, "questions": row["questions"]})
-    return [_group(*name, people) for name, people in sorted(members.items())]
-
-
-def _group(feature: str, group: str, people: list[Mapping[str, Any]]) -> dict[str, Any]:
-    shown = len(people) >= SMALLEST_GROUP
-    efforts = [p["effort"] for p in people if p["success"] and p.get("effort") is not None]
-    return {
-        "feature": feature,
-        "group": group,
-        "people": len(people),
-        "validity": float(np.mean([bool(p["success"]) for p in people])) if shown else None,
-        "effort": float(np.mean(efforts)) if shown and efforts else None,
-        "questions": float(np.mean([p["questions"] for p in people])) if shown else None,
-    }
-
-
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """The lender's list as a table; a text that a spreadsheet would run is made harmless."""
     out = io.StringIO()
@@ -115,7 +77,7 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield f'], "total": {total}}}'
 
 
-def _every_line(service: Service, kind: str) -> Response:
+def every_line(service: Service, kind: str) -> Response:
     """Every conversation's line as a file, sent as it is read."""
     lines = map(summary, service.store.all_summaries())
     headers = {"Content-Disposition": f'attachment; filename="conversations.{kind}"'}
@@ -236,7 +198,7 @@ async def export(
     """Every conversation's line, to keep."""
     service = service_of(request)
     await service.lender(request, "read", "export")
-    return _every_line(service, format)
+    return every_line(service, format)
 
 
 @api.get("/corrections", responses=responses(401, 403))
@@ -311,221 +273,3 @@ async def revoke_key(request: Request, key_id: Annotated[str, Path(max_length=64
     if not await service.database.run(service.keys.revoke, key_id):
         raise ServiceError(404, "There is no such key, or it was revoked before.")
     return Response(status_code=204)
-
-
-# Pages
-
-
-SIGN_IN = "pear_lender"
-ROWS = 50
-
-
-async def signed_in(request: Request) -> tuple[Service, Key | None, str]:
-    """The service, the key someone signed in with, and what their forms belong to."""
-    service = service_of(request)
-    token = request.cookies.get(SIGN_IN, "")
-    key = await service.database.run(service.keys.signed_in, token) if token else None
-    if key is not None:
-        service.pace(service.per_key, key.id)
-    return service, key, f"lender:{token}"
-
-
-async def required(
-    request: Request, role: str, action: str = "", target: str = ""
-) -> tuple[Service, Key, str]:
-    """The same, for someone who must be signed in with a key of a role; what they do is logged."""
-    service, key, subject = await signed_in(request)
-    if key is None:
-        raise ServiceError(401, "Sign in with a key first.")
-    allowed(key, role)
-    if action:
-        await service.note(request, key, action, target)
-    return service, key, subject
-
-
-def _lender_page(
-    service: Service, key: Key, subject: str, template: str, here: str, **context: Any
-) -> Response:
-    return page(
-        template,
-        service.texts,
-        demo=service.settings.demo,
-        csrf=service.forms.token(subject),
-        key_name=key.name,
-        here=here,
-        **context,
-    )
-
-
-@pages.get("")
-async def home(request: Request, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
-    """The conversations, or the form to sign in."""
-    service, key, subject = await signed_in(request)
-    if key is None:
-        return sign_in_page(service, request, wrong=False)
-    allowed(key, "read")
-    rows, total = await service.database.run(
-        lambda: service.store.summaries(limit=ROWS, offset=offset)
-    )
-    return _lender_page(
-        service,
-        key,
-        subject,
-        "lender_list.html",
-        "list",
-        rows=[_row(row) for row in rows],
-        total=total,
-        earlier=offset + ROWS if offset + ROWS < total else None,
-        later=max(0, offset - ROWS) if offset else None,
-    )
-
-
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    line = summary(row)
-    made = time.strftime("%Y-%m-%d %H:%M", time.gmtime(line["created_at"]))
-    ended = line["expires_at"] <= time.time()
-    return {**line, "made": made, "state": "expired" if ended else line["stage"]}
-
-
-def sign_in_page(service: Service, request: Request, *, wrong: bool) -> Response:
-    return sealed(
-        service,
-        request,
-        lambda csrf: page(
-            "lender_sign_in.html",
-            service.texts,
-            status=401 if wrong else 200,
-            demo=service.settings.demo,
-            csrf=csrf,
-            wrong=wrong,
-            elsewhere=service.sign_in is not None,
-            here="",
-        ),
-    )
-
-
-@pages.post("/sign-in")
-async def sign_in(request: Request) -> Response:
-    """Sign in with a key, where people do not sign in elsewhere."""
-    service = service_of(request)
-    if service.sign_in is not None:
-        raise ServiceError(404, "People sign in elsewhere here; keys are for machines.")
-    form, _ = await form_of(service, request, cookie_subject(request))
-    key = await service.database.run(service.keys.find, form.get("key", "").strip())
-    if key is None:
-        # Only who has no key is slowed down: nobody can lock the others out, or fill the log.
-        service.pace(service.per_stranger, address_of(request))
-    await service.note(request, key, "sign in" if key else "sign in refused")
-    if key is None:
-        return sign_in_page(service, request, wrong=True)
-    response = RedirectResponse("/lender", 303)
-    set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))
-    return response
-
-
-@pages.post("/sign-out")
-async def sign_out(request: Request) -> Response:
-    """End this sign-in."""
-    service, _key, subject = await required(request, "read", "sign out")
-    await form_of(service, request, subject)
-    await service.database.run(service.keys.sign_out, request.cookies.get(SIGN_IN, ""))
-    response = RedirectResponse("/lender", 303)
-    response.delete_cookie(SIGN_IN)
-    return response
-
-
-@pages.get("/new")
-async def new_page(request: Request) -> Response:
-    """The form for a new link."""
-    service, key, subject = await required(request, "create")
-    return _new(service, key, subject, {}, [])
-
-
-def _new(
-    service: Service,
-    key: Key,
-    subject: str,
-    values: Mapping[str, Any],
-    wrong: list[tuple[str, str]],
-    link: str = "",
-) -> Response:
-    fields = entries(service.problem, service.texts, values, wrong)
-    response = _lender_page(
-        service,
-        key,
-        subject,
-        "lender_new.html",
-        "new",
-        entries=fields,
-        wrong=errors_of(fields),
-        link=link,
-        reference=str(values.get("reference", "")),
-        days=str(values.get("days", "") or service.settings.expiry_days),
-    )
-    response.status_code = 422 if wrong else 200
-    return response
-
-
-@pages.post("/new")
-async def make(request: Request) -> Response:
-    """Make a link; it is shown on this one page."""
-    service, key, subject = await required(request, "create")
-    form, _ = await form_of(service, request, subject)
-    record = from_form(service.problem, form)
-    _clean, wrong = check_record(service.problem, record)
-    if wrong:
-        return _new(service, key, subject, form, wrong)
-    days = form.get("days", "")
-    token = new_token()
-    await service.note(request, key, "make link", number_of(token))
-    await service.conversations.create(
-        record,
-        reference="".join(c for c in form.get("reference", "")[:200] if c.isprintable()) or None,
-        days=min(366, max(1, int(days))) if days.isdecimal() and len(days) < 5 else None,
-        key_id=key.id,
-        token=token,
-    )
-    return _new(service, key, subject, {}, [], link_to(service, request, token))
-
-
-@pages.post("/delete")
-async def delete_on_page(request: Request) -> Response:
-    """Delete a conversation."""
-    service, key, subject = await required(request, "administer")
-    form, _ = await form_of(service, request, subject)
-    found = await service.database.run(service.store.by_id, form.get("id", "")[:64])
-    if found is not None:
-        await service.note(request, key, "delete", found.id)
-        await service.forget(found)
-    return RedirectResponse("/lender", 303)
-
-
-@pages.get("/fairness")
-async def fairness_page(request: Request) -> Response:
-    """Outcomes by protected group."""
-    service, key, subject = await required(request, "read", "fairness")
-    found = await run_in_threadpool(fairness, service.store.all_summaries())
-    for group in found:
-        group["label"] = _label(service, group["feature"])
-    return _lender_page(
-        service,
-        key,
-        subject,
-        "lender_fairness.html",
-        "fairness",
-        groups=found,
-        smallest=SMALLEST_GROUP,
-    )
-
-
-def _label(service: Service, name: str) -> str:
-    known = name in service.problem.space.names
-    words = service.problem.space[name].words if known else name
-    return capital(words)
-
-
-@pages.get("/download")
-async def download(request: Request, format: str = "csv") -> Response:
-    """Every conversation's line, as a file."""
-    service, _key, _subject = await required(request, "read", "export")
-    return _every_line(service, "json" if format == "json" else "csv")

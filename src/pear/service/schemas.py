@@ -151,7 +151,10 @@ class Limit(BaseModel):
 
 
 class Step(BaseModel):
-    """One step of a plan; ``refusals`` are the limits "I can't do this" may mean."""
+    """One step of a plan; ``refusals`` are the limits "I can't do this" may mean.
+
+    ``weeks``, ``once`` and ``monthly`` are what the problem says it takes, where it says so.
+    """
 
     words: str
     feature: str
@@ -159,25 +162,45 @@ class Step(BaseModel):
     after: Value
     score_before: float = Field(description="In whole points of 100, as a share.")
     score_after: float
+    weeks: float | None = None
+    once: float | None = None
+    monthly: float | None = None
+    takes: str = Field("", description="The same in words.")
     reason: str = ""
     refusals: list[dict[str, Any]] = []
 
 
 class PlanCard(BaseModel):
-    """A plan as it is shown: ordered steps, and what sets it apart from the others shown."""
+    """A plan as it is shown: ordered steps, and what it takes and leads to as a whole."""
 
     steps: list[Step]
-    difference: str = ""
     score: float
     effort: float = Field(description="Effort by what the person said, relative to the best plan.")
+    time: str = ""
+    money: str = ""
+    loan: str = Field("", description="What they would get in the end, where the problem knows.")
+    loan_in_all: str = ""
+    thin: bool = Field(False, description="Whether it is only just enough.")
+
+
+class Line(BaseModel):
+    """One thing to do or to know, and what each plan says about it."""
+
+    label: str
+    now: str = ""
+    cells: list[str]
 
 
 class Question(BaseModel):
-    """Which of these plans would you rather do?"""
+    """Which of these plans would you rather do? ``lines`` is where they differ."""
 
     id: str
     number: int
+    progress: str = Field(description="How many more there may be, in words.")
     plans: list[PlanCard]
+    facts: list[Line]
+    lines: list[Line]
+    shared: list[Line] = Field(description="What is the same in all of them.")
 
 
 class Alternative(BaseModel):

@@ -7,6 +7,7 @@ import hmac
 import logging
 import math
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from pear.elicitation.words import Catalogue
 from pear.errors import PearError
 from pear.problem import Problem
 from pear.service.access import (
@@ -36,7 +36,7 @@ from pear.service.operation import Metrics, Traces, note
 from pear.service.schemas import ServiceError, retry_later
 from pear.service.settings import Settings
 from pear.service.store import Conversation, Store
-from pear.service.words import Presenter, catalogue
+from pear.service.words import Presenter, catalogue, languages
 from pear.service.workers import EngineMaker, Searchers
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class Service:
     keys: Keys
     searchers: Searchers
     conversations: Conversations
-    presenter: Presenter
-    texts: Catalogue
+    presenters: Mapping[str, Presenter]
     metrics: Metrics
     traces: Traces
     per_link: RateLimit
@@ -260,7 +259,8 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
         most_waiting=settings.most_waiting,
         traces=traces,
     )
-    texts = catalogue(settings.language)
+    if settings.language:
+        catalogue(settings.language)  # refused with those there are
     return Service(
         settings=settings,
         problem=problem,
@@ -269,8 +269,10 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
         keys=keys,
         searchers=searchers,
         conversations=Conversations(store, searchers, problem, settings),
-        presenter=Presenter(problem, texts, settings.max_questions),
-        texts=texts,
+        presenters={
+            language: Presenter(problem, catalogue(language), settings.max_questions)
+            for language in languages()
+        },
         metrics=Metrics(),
         traces=traces,
         per_link=RateLimit(settings.link_per_minute),
@@ -327,7 +329,7 @@ async def recheck_open(service: Service) -> int:
         if conversation is None:
             continue
         try:
-            await service.conversations.look(conversation)
+            await service.conversations.look(conversation, used=False)
             checked += 1
         except (PearError, ServiceError) as error:
             note("recheck failed", level=logging.WARNING, conversation=number, exc_info=error)

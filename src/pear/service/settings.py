@@ -71,8 +71,9 @@ class Stated(BaseSettings):
     port: int = Field(8000, ge=1, le=65535, description="The port to listen on.")
     workers: AtLeastOne = Field(1, description="Web processes; all share the database.")
     base_url: str = Field("", description="The address in links, if not this one.")
-    language: str = Field("en", description="The language of the page.")
+    language: str = Field("", description="The pages' language; else what a browser asks for.")
     human_link: str = Field("", description="Where to ask for a person (https:, mailto:, tel:).")
+    apply_link: str = Field("", description="Where to apply again once all steps are done.")
     correct_data_link: str = Field("", description="Where to correct data; else on the page.")
 
     searchers: int = Field(
@@ -99,7 +100,10 @@ class Stated(BaseSettings):
         description="Rows asked of the model for a first question; later ones ask a tenth.",
     )
 
-    expiry_days: AtLeastOne = Field(30, description="Days until a link ends.")
+    expiry_days: AtLeastOne = Field(30, description="Days until a link ends that led to no plan.")
+    plan_days: AtLeastOne = Field(
+        365, description="Days that the link of a plan works on after each time it is used."
+    )
     retention_days: AtLeastOne = Field(90, description="Days until an ended link is deleted.")
     sweep_seconds: Seconds = Field(3600.0, description="How often old conversations are deleted.")
     scrub_seconds: Seconds = Field(
@@ -202,7 +206,7 @@ class Settings(Stated):
                 f"'model' is missing for the problem {self.problem!r}; name an .onnx or .skops "
                 "file, or the address of a scoring endpoint, with --model"
             )
-        for name in ("correct_data_link", "human_link", "base_url"):
+        for name in ("correct_data_link", "human_link", "apply_link", "base_url"):
             address = getattr(self, name)
             if address and not address.startswith(SCHEMES):
                 raise InvalidSetting(

@@ -17,15 +17,15 @@ from starlette.responses import RedirectResponse
 from pear.errors import PearError
 from pear.optional import require
 from pear.service.access import FormTokens, new_token
-from pear.service.lender import SIGN_IN, sign_in_page
+from pear.service.forms import set_cookie
+from pear.service.lender_pages import SIGN_IN, sign_in_page
 from pear.service.operation import note
-from pear.service.pages import set_cookie
+from pear.service.rendering import page
 from pear.service.schemas import ServiceError, retry_later
 from pear.service.service import address_of, service_of
 from pear.service.settings import Settings
-from pear.service.words import page
 
-pages = APIRouter(prefix="/lender")
+router = APIRouter(prefix="/lender")
 
 UNDER_WAY = "pear_signing_in"
 """Cookie of a browser that was sent to sign in; what it must bring back follows from it."""
@@ -173,7 +173,7 @@ class SignIn:
         return Person(subject, str(name)[:200], tuple(dict.fromkeys(may)))
 
 
-@pages.get("/sign-in")
+@router.get("/sign-in")
 async def send_to_sign_in(request: Request) -> Response:
     """Send a browser to where staff sign in."""
     service = service_of(request)
@@ -191,7 +191,7 @@ async def send_to_sign_in(request: Request) -> Response:
     return response
 
 
-@pages.get("/signed-in")
+@router.get("/signed-in")
 async def come_back(request: Request, state: str = "", code: str = "") -> Response:
     """Let in who comes back from there, if they may do anything here."""
     service = service_of(request)
@@ -212,9 +212,9 @@ async def come_back(request: Request, state: str = "", code: str = "") -> Respon
         service.pace(service.per_stranger, address_of(request))
     await service.note(request, key, "sign in" if key else "sign in refused")
     if key is None:
-        return sign_in_page(service, request, wrong=True)
+        return sign_in_page(request, wrong=True)
     # A page, and no redirect: what comes next is asked for by us, and so brings our cookie along.
-    response = page("lender_signed_in.html", service.texts, demo=False, here="", name=key.name)
+    response = page(request, "lender_signed_in.html", here="", name=key.name)
     response.headers["Refresh"] = "0; url=/lender"
     response.delete_cookie(UNDER_WAY)
     set_cookie(service, response, SIGN_IN, await service.database.run(service.keys.sign_in, key))

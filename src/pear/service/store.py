@@ -21,11 +21,13 @@ from sqlalchemy import (
     Row,
     RowMapping,
     String,
+    and_,
     cast,
     delete,
     func,
     insert,
     select,
+    true,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -72,6 +74,15 @@ class Outcome:
     success: bool | None = None
     steps: int | None = None
     effort: float | None = None
+
+    @classmethod
+    def of(cls, standing: Standing) -> Outcome:
+        """How it went so far, from where it stands."""
+        outcome = cls(standing.score, standing.answered)
+        if standing.stage == "plan" and standing.result is not None:
+            plan = standing.result.plan
+            return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
+        return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,6 +369,15 @@ class Store:
                 update(conversations).where(mine).values(pin_tries=tries, pin_until=until)
             )
 
+    def set_end(self, conversation_id: str, until: float, token: str | None = None) -> None:
+        """Say when a link ends; with a ``token``, it is another link from now on."""
+        columns: dict[str, Any] = {"expires_at": until}
+        if token is not None:
+            columns["token_hash"] = hashed(token)
+        mine = conversations.c.id == conversation_id
+        with self.database.writing() as connection:
+            connection.execute(update(conversations).where(mine).values(**columns))
+
     def delete(self, conversation_id: str) -> bool:
         """Forget a conversation and everything in it."""
         if not conversation_id.isalnum():
@@ -405,10 +425,16 @@ class Store:
         return gone.rowcount
 
     def summaries(
-        self, *, limit: int = 100, offset: int = 0, stage: str | None = None
+        self, *, limit: int = 100, offset: int = 0, stage: str | None = None, reference: str = ""
     ) -> tuple[list[dict[str, Any]], int]:
-        """Conversations for the lender, newest first, and how many there are; no one's data."""
-        matching = conversations.c.stage == stage if stage else conversations.c.id.is_not(None)
+        """Conversations for the lender, newest first, and how many there are; no one's data.
+
+        Those of one ``stage``, and those whose reference holds a text, capital letters or not.
+        """
+        named = conversations.c.reference.icontains(reference, autoescape=True)
+        matching = and_(
+            conversations.c.stage == stage if stage else true(), named if reference else true()
+        )
         query = select(*SUMMARY).where(matching).order_by(conversations.c.created_at.desc())
         total = select(func.count()).select_from(conversations).where(matching)
         with self.database.reading() as connection:

@@ -1,42 +1,24 @@
-"""Which words and pages are made of what a person sees?
+"""Which words does the service put to a conversation? One catalogue of texts for each language.
 
-Texts stand in one catalogue for each language, in ``texts/``; pages are templates. Nothing here
-claims more than: by what you told us, among the steps considered, for this version of the model.
+Texts stand in ``texts/``, beside those of :mod:`pear.elicitation`, which says what there is to
+say of questions and plans. Nothing here claims more than: by what you told us, among the steps
+considered, for this version of the model.
 """
 
 from __future__ import annotations
 
-import re
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.responses import HTMLResponse
-
-import pear
-from pear.elicitation import Question, Result, Standing, Words, words
-from pear.elicitation.words import Catalogue, capital, points
-from pear.planning.reasons import StepReason
-from pear.problem import Feature, Plan, Problem
-from pear.problem.limits import Limit, refusals
+from pear.elicitation import Result, Words, words
+from pear.elicitation.shown import Question, Standing
+from pear.elicitation.told import Line, Suggestion, Told, ToldPlan, ToldQuestion, tell
+from pear.elicitation.words import Catalogue, points
+from pear.problem import Plan, Problem
 from pear.service import schemas
 from pear.service.conversations import View
 from pear.service.engine import Notice
-
-ENVIRONMENT = Environment(
-    loader=PackageLoader("pear.service", "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
-BAR_HEIGHT, FIRST_BAR, WIDTH = 46, 22, 320
-
-MOST_CHARACTERS = 200
-"""Most characters of one entry of a form that are looked at."""
 
 
 def catalogue(language: str) -> Catalogue:
@@ -49,20 +31,41 @@ def languages() -> tuple[str, ...]:
     return words.languages("pear.service")
 
 
+def day(at: float, texts: Catalogue) -> str:
+    """A date people can read: 3 March 2026."""
+    moment = time.gmtime(at)
+    month = texts("date.months").split()[moment.tm_mon - 1]
+    return texts("date.day", day=moment.tm_mday, month=month, year=moment.tm_year)
+
+
 class Presenter:
     """Puts conversations into the words of one language."""
 
     def __init__(self, problem: Problem, texts: Catalogue, most_questions: int) -> None:
-        self.problem, self.texts, self.most = problem, texts, most_questions
+        self.texts, self.most = texts, most_questions
         self.words = Words(problem, texts)
+        self.problem = self.words.problem
+
+    def told(self, standing: Standing) -> Told:
+        """Where a conversation stands, as the pages show it."""
+        return tell(standing, self.words)
+
+    def notices(self, view: View) -> list[str]:
+        """What a person is told about how it came to this."""
+        return [self._notice(notice) for notice in view.told]
+
+    def _notice(self, notice: Notice) -> str:
+        values = {**vars(notice), "until": day(notice.until, self.texts)}
+        return self.texts(f"notice.{values.pop('code')}", **values)
 
     def conversation(self, view: View) -> schemas.ConversationView:
-        """A conversation as the API gives it, and the pages show it."""
+        """A conversation as the API gives it."""
         conversation, standing = view.conversation, view.standing
         bar = self.problem.goal.required()
         score = standing.score if standing else conversation.outcome.score
         question = standing.question if standing else None
         result = standing.result if standing else None
+        told = self.told(standing) if standing else None
         return schemas.ConversationView(
             stage=standing.stage if standing else "waiting",
             version=conversation.version,
@@ -78,279 +81,123 @@ class Presenter:
                 left=question.questions_left if question else None,
                 most=self.most,
             ),
-            limits=[self._limit(limit) for limit in (standing.limits if standing else ())],
-            notices=[self._notice(notice) for notice in view.told],
-            question=None if question is None else self.question(question),
-            result=self._result(result, conversation.updated_at, conversation.questions)
-            if result and result.plan.success
+            limits=[
+                schemas.Limit(id=limit.id, words=self.words.limit(limit), **limit.to_dict())
+                for limit in (standing.limits if standing else ())
+            ],
+            notices=self.notices(view),
+            question=self._question(question, told.question)
+            if question is not None and told is not None and told.question is not None
             else None,
-            no_plan=self._no_plan(standing, result) if result and not result.plan.success else None,
+            result=self._result(result, told, conversation.updated_at)
+            if result is not None and told is not None and told.result is not None
+            else None,
+            no_plan=self._no_plan(result, told)
+            if result is not None and told is not None and told.result is None
+            else None,
         )
 
-    def _notice(self, notice: Notice) -> str:
-        values = {**vars(notice), "until": day(notice.until)}
-        return self.texts(f"notice.{values.pop('code')}", **values)
-
-    def _limit(self, limit: Limit) -> schemas.Limit:
-        return schemas.Limit(id=limit.id, words=self.words.limit(limit), **limit.to_dict())
-
-    def refusal(self, limit: Mapping[str, Any]) -> str:
-        """What a person says who sets this limit: "I can't change savings at all"."""
-        return self.words.refusal(Limit.from_dict(limit))
-
-    def question(self, question: Question) -> schemas.Question:
-        """Which of these plans would you rather do?"""
+    def _question(self, question: Question, told: ToldQuestion) -> schemas.Question:
         efforts = question.efforts or (1.0,) * len(question.plans)
-        cards = [
-            self._card(plan, effort, difference=self.words.difference(difference))
-            for plan, effort, difference in zip(
-                question.plans, efforts, question.differences, strict=True
-            )
-        ]
-        return schemas.Question(id=question.id, number=question.number, plans=cards)
+        return schemas.Question(
+            id=question.id,
+            number=question.number,
+            progress=told.progress,
+            plans=[
+                self._card(plan, said, effort)
+                for plan, said, effort in zip(question.plans, told.plans, efforts, strict=True)
+            ],
+            facts=_lines(told.facts),
+            lines=_lines(told.lines),
+            shared=_lines(told.shared),
+        )
 
-    def _card(
-        self,
-        plan: Plan,
-        effort: float = 1.0,
-        *,
-        difference: str = "",
-        reasons: Sequence[StepReason] = (),
-    ) -> schemas.PlanCard:
+    def _card(self, plan: Plan, told: ToldPlan, effort: float = 1.0) -> schemas.PlanCard:
         bar = self.problem.goal.required()
         steps = [
             schemas.Step(
-                words=self.words.step(step),
+                words=said.words,
                 feature=step.feature,
                 before=step.before,
                 after=step.after,
                 score_before=_share(step.score_before, bar),
                 score_after=_share(step.score_after, bar),
-                reason=self.words.reason(step, reasons[number]) if reasons else "",
-                refusals=[limit.to_dict() for limit in refusals(self.problem, step)],
+                weeks=step.weeks,
+                once=step.once,
+                monthly=step.monthly,
+                takes=said.takes,
+                reason=said.reason,
+                refusals=[refusal.limit.to_dict() for refusal in said.refusals],
             )
-            for number, step in enumerate(plan.steps)
+            for step, said in zip(plan.steps, told.steps, strict=True)
         ]
-        score = _share(plan.score, bar)
-        return schemas.PlanCard(steps=steps, difference=difference, score=score, effort=effort)
+        return schemas.PlanCard(
+            steps=steps,
+            score=_share(plan.score, bar),
+            effort=effort,
+            time=told.time,
+            money=told.money,
+            loan=told.loan,
+            loan_in_all=told.loan_in_all,
+            thin=told.thin,
+        )
 
-    def _result(self, result: Result, made_at: float, answered: int) -> schemas.Result:
-        plan, more = result.plan, result.questions_left > 0
+    def _result(self, result: Result, told: Told, made_at: float) -> schemas.Result:
+        plan, said = result.plan, told.result
+        assert said is not None
         known = bool(plan.steps) and result.confidence >= 0
         return schemas.Result(
-            plan=self._card(plan, reasons=result.reasons),
+            plan=self._card(plan, said.plan),
             confidence=result.confidence if known else None,
-            confidence_words=self.words.certainty(result, answered) if known else "",
-            certificate_words=self.words.certificate(plan.certificate.verdict),
+            confidence_words=said.certainty if known else "",
+            certificate_words=said.proof,
             verdict=plan.certificate.verdict,
             made_at=made_at,
-            more=more,
+            more=said.more,
             alternatives=[
                 schemas.Alternative(
-                    steps=other.length, plan=self._card(other, other.cost / plan.cost)
+                    steps=other.length, plan=self._card(other, words, other.cost / plan.cost)
                 )
-                for other in result.alternatives
+                for other, words in zip(result.alternatives, said.alternatives, strict=True)
             ],
         )
 
-    def _no_plan(self, standing: Standing | None, result: Result) -> schemas.NoPlan:
-        together = f" {self.texts('no_plan.and')} "
-        verdict = result.plan.certificate.verdict
-        key = "proven" if verdict == "infeasible" else "unknown"
-        if standing is not None and standing.refused_before:
-            key = "refused"
+    def _no_plan(self, result: Result, told: Told) -> schemas.NoPlan:
         return schemas.NoPlan(
-            verdict=verdict,
-            words=self.texts(f"no_plan.{key}"),
+            verdict=result.plan.certificate.verdict,
+            words=self.texts(f"no_plan.{why_none(told)}"),
             loosenings=[
-                schemas.Loosening(
-                    limits=[limit.id for limit in item.limits],
-                    words=together.join(self.words.limit(limit) for limit in item.limits),
-                    plan=self._card(item.plan),
-                )
-                for item in result.loosenings
+                self._loosening(item.plan, said)
+                for item, said in zip(result.loosenings, told.suggestions, strict=False)
             ],
         )
+
+    def _loosening(self, plan: Plan, said: Suggestion) -> schemas.Loosening:
+        return schemas.Loosening(
+            limits=said.ids.split(","), words=said.words, plan=self._card(plan, said.plan)
+        )
+
+
+def chosen_in(answer: Mapping[str, Any]) -> int | str:
+    """What a stored answer chose: a plan's place from 0, ``same`` or ``none``."""
+    kinds = {"about_the_same": "same", "none_of_these": "none"}
+    return kinds.get(answer["kind"]) or int(answer["plan"])
+
+
+def why_none(told: Told) -> str:
+    """Why there is no plan: the name of its text."""
+    if told.refused_before:
+        return "refused"
+    return "proven" if told.proven else "unknown"
+
+
+def _lines(lines: Sequence[Line]) -> list[schemas.Line]:
+    return [
+        schemas.Line(label=line.label, now=line.now, cells=[cell.value for cell in line.cells])
+        for line in lines
+    ]
 
 
 def _share(score: float, bar: float) -> float:
     """A score as a share in whole points, on the same side of the bar."""
     return points(score, bar) / 100
-
-
-# Pages
-
-
-def page(template: str, texts: Catalogue, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page from a template; what a template may leave out has a value here."""
-    content = {"demo": False, "token": "", "said": "", "notices": (), "key_name": "", **context}
-    html = ENVIRONMENT.get_template(template).render(
-        t=texts, package_version=pear.__version__, **content
-    )
-    return HTMLResponse(html, status)
-
-
-def new_nonce() -> str:
-    """A name for a form as it was shown, so that sending it twice does it once."""
-    return secrets.token_urlsafe(12)
-
-
-def day(at: float) -> str:
-    """A date people can read: 3 March 2026."""
-    moment = time.gmtime(at)
-    return f"{moment.tm_mday} {time.strftime('%B %Y', moment)}"
-
-
-def facts(problem: Problem, record: Mapping[str, Any]) -> list[dict[str, str]]:
-    """A record in words, feature by feature."""
-    return [
-        {
-            "name": feature.name,
-            "label": capital(feature.words),
-            "value": feature.show(feature.code(record[feature.name])),
-        }
-        for feature in problem.space.features
-    ]
-
-
-def picture(texts: Catalogue, steps: Sequence[schemas.Step], bar: float) -> dict[str, Any]:
-    """The model's score before and after each step, as bars with the bar to pass."""
-    scores = [step.score_before for step in steps[:1]] + [step.score_after for step in steps]
-    bars = []
-    for number, score in enumerate(scores):
-        label = texts("plan.score_after", step=number) if number else texts("plan.score_today")
-        bars.append(
-            {
-                "label": label,
-                "points": points(score, bar),
-                "y": FIRST_BAR + BAR_HEIGHT * number,
-                "width": max(3.0, round(WIDTH * score, 1)),
-                "enough": score > bar,
-            }
-        )
-    spoken = " ".join(
-        texts("plan.score_bar", label=item["label"], points=item["points"]) for item in bars
-    )
-    return {
-        "bars": bars,
-        "bar_x": round(WIDTH * bar, 1),
-        "needed": points(bar),
-        "height": FIRST_BAR + BAR_HEIGHT * len(bars) + 8,
-        "words": texts("plan.score_alt", bars=spoken, bar=points(bar)),
-    }
-
-
-# Forms
-
-
-def from_form(problem: Problem, form: Mapping[str, Any]) -> dict[str, Any]:
-    """A record from a form's texts: numbers as people write them, nothing refused yet."""
-    return {
-        feature.name: _typed_in(feature, form.get(feature.name))
-        for feature in problem.space.features
-    }
-
-
-def _typed_in(feature: Feature, value: Any) -> float | int | str | None:
-    text = str(value or "").strip()[:MOST_CHARACTERS]
-    if not text:
-        return None
-    words_only = feature.is_categorical or feature.kind == "boolean"
-    return text if words_only else plain_number(text)
-
-
-def plain_number(text: str) -> float | int | str:
-    """A number as people write it; anything else stays the text it was.
-
-    >>> plain_number("1,850.5"), plain_number("12.000"), plain_number("7 %")
-    (1850.5, 12.0, '7 %')
-    """
-    compact = re.sub(r"[\s\u00a0\u202f']", "", text)
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", compact, re.ASCII):
-        compact = compact.replace(",", "")
-    elif re.fullmatch(r"[+-]?\d+,\d{1,2}", compact, re.ASCII):
-        compact = compact.replace(",", ".")
-    if not re.fullmatch(r"[+-]?\d{1,18}(\.\d{1,12})?", compact, re.ASCII):
-        return text
-    return float(compact) if "." in compact else int(compact)
-
-
-def entries(
-    problem: Problem,
-    texts: Catalogue,
-    values: Mapping[str, Any],
-    wrong: Sequence[tuple[str, str]] = (),
-) -> list[dict[str, Any]]:
-    """A form's fields with their values and, in plain words, what is wrong with them."""
-    names = {name for name, _message in wrong}
-    found = []
-    for feature in problem.space.features:
-        value = values.get(feature.name, "")
-        entry = _entry(feature, texts, value)
-        entry["error"] = _message(feature, texts, value) if feature.name in names else ""
-        found.append(entry)
-    return found
-
-
-def errors_of(found: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """What is wrong with a form, entry by entry."""
-    return [
-        {"name": entry["name"], "label": entry["label"], "message": entry["error"]}
-        for entry in found
-        if entry["error"]
-    ]
-
-
-def _entry(feature: Feature, texts: Catalogue, value: Any) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": feature.name,
-        "label": capital(feature.words),
-        "value": _shown(value),
-        "unit": feature.unit,
-        "choices": [],
-        "hint": "",
-        "range_error": "",
-        "whole": feature.kind == "integer",
-        "lower": feature.lower,
-        "upper": feature.upper,
-    }
-    if feature.is_categorical:
-        entry["choices"] = [{"value": c, "words": c} for c in feature.categories]
-    elif feature.kind == "boolean":
-        entry["choices"] = [{"value": "no", "words": texts("form.no")}]
-        entry["choices"] += [{"value": "yes", "words": texts("form.yes")}]
-    else:
-        entry["hint"] = _range(feature, texts)
-        entry["range_error"] = texts("form.out_of_range", range=_range(feature, texts))
-    return entry
-
-
-def _range(feature: Feature, texts: Catalogue) -> str:
-    low, high = feature.lower, feature.upper
-    if low is not None and high is not None:
-        return texts("form.range", lower=f"{low:,.0f}", upper=f"{high:,.0f}")
-    if low is not None:
-        return texts("form.at_least", lower=f"{low:,.0f}")
-    return texts("form.at_most", upper=f"{high:,.0f}") if high is not None else ""
-
-
-def _message(feature: Feature, texts: Catalogue, value: Any) -> str:
-    """What is wrong with one entry, in words for the person who made it."""
-    if value is None or str(value).strip() == "":
-        return texts("form.missing")
-    if feature.is_categorical or feature.kind == "boolean":
-        return texts("form.not_choice")
-    number = _typed_in(feature, value)
-    if number is None or isinstance(number, str):
-        return texts("form.not_whole" if feature.kind == "integer" else "form.not_number")
-    if feature.kind == "integer" and number != int(number):
-        return texts("form.not_whole")
-    return texts("form.out_of_range", range=_range(feature, texts))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float) and value == int(value):
-        return str(int(value))
-    return "" if value is None else str(value)

@@ -20,18 +20,18 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from jinja2 import ChoiceLoader, PackageLoader
 from starlette.responses import HTMLResponse, RedirectResponse
 
-import pear
 from pear.elicitation.says import check_record
 from pear.elicitation.told import tell
 from pear.elicitation.words import Catalogue, catalogue
 from pear.errors import ConversationError, InvalidData
 from pear.service.access import hashed, new_token
 from pear.service.app import create_app
-from pear.service.pages import cookie_subject, form_of, sealed
+from pear.service.forms import cookie_subject, entries, errors_of, form_of, from_form, sealed
+from pear.service.rendering import ENVIRONMENT, facts, page
 from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, make_service, service_of
 from pear.service.settings import Settings
-from pear.service.words import ENVIRONMENT, entries, errors_of, facts, from_form
+from pear.service.words import Presenter
 from pear.service.workers import EngineMaker
 from pear.study.design import AFTER_TASK, AT_THE_END, OWN, POINTS, Page, Participant, Study
 from pear.study.engine import make_study_engine
@@ -144,7 +144,7 @@ def study_app(
 
     service = make_service(settings, maker or partial(make_study_engine, settings))
     app = create_app(settings, service)
-    texts = catalogue(settings.language, "pear.study")
+    texts = catalogue(settings.language or "en", "pear.study")
     app.state.study = Running(study, Records(study, path), texts)
     app.include_router(router, include_in_schema=False)
     return app
@@ -180,8 +180,8 @@ async def now(request: Request, token: str) -> Response:
     service, running = _running(request)
     service.pace(service.per_link, token[:64])
     one = running.records.of(token)
-    page = running.study.next(one)
-    return _now(request, token, one, page, await _shown(request, one, page))
+    here = running.study.next(one)
+    return _now(request, token, one, here, await _shown(request, one, here))
 
 
 @router.post("/{token}")
@@ -192,21 +192,21 @@ async def say(request: Request, token: str) -> Response:
     form, seen = await form_of(service, request, f"study:{token}")
     async with running.turn:
         one = running.records.of(token)
-        page = running.study.next(one)
+        here = running.study.next(one)
         if seen != str(len(one.events)):
             return RedirectResponse(f"/study/{token}", 303)
-        shown = await _shown(request, one, page)
+        shown = await _shown(request, one, here)
         said = _read(service, form)
-        if page.kind == "person" and one.tasks[page.task] == OWN and "withdraw" not in said:
-            record = from_form(service.problem, form)
+        if here.kind == "person" and one.tasks[here.task] == OWN and "withdraw" not in said:
+            record = from_form(service.problem, form, running.texts.language)
             clean, wrong = check_record(service.problem, record)
             if wrong:
-                return _now(request, token, one, page, shown, values=form, wrong=wrong)
+                return _now(request, token, one, here, shown, values=form, wrong=wrong)
             said["record"] = clean
         try:
             events = running.study.take(one, said, shown)
         except ConversationError as error:
-            return _now(request, token, one, page, shown, error=str(error))
+            return _now(request, token, one, here, shown, error=str(error))
         running.records.add(*({**event, "participant": one.number} for event in events))
     return RedirectResponse(f"/study/{token}", 303)
 
@@ -225,12 +225,12 @@ def _read(service: Service, form: Mapping[str, str]) -> dict[str, Any]:
     return said
 
 
-async def _shown(request: Request, one: Participant, page: Page) -> Any:
+async def _shown(request: Request, one: Participant, here: Page) -> Any:
     """What a page with plans shows; nothing for others."""
-    if page.kind != "plans":
+    if here.kind != "plans":
         return None
     service, running = _running(request)
-    case = running.study.case(one, page.task)
+    case = running.study.case(one, here.task)
     if one.arm == "list":
         return await service.searchers.run(case.id, "ways", case, address=address_of(request))
     seen = await service.searchers.run(case.id, "look", case, address=address_of(request))
@@ -241,7 +241,7 @@ def _now(
     request: Request,
     token: str,
     one: Participant,
-    page: Page,
+    here: Page,
     shown: Any,
     *,
     values: Mapping[str, Any] | None = None,
@@ -249,48 +249,54 @@ def _now(
     error: str = "",
 ) -> Response:
     service, running = _running(request)
-    problem, words = service.problem, service.presenter.words
-    own = page.task >= 0 and one.tasks[page.task] == OWN
+    presenter = _presenter(request)
+    problem, words = presenter.problem, presenter.words
+    own = here.task >= 0 and one.tasks[here.task] == OWN
     content: dict[str, Any] = {
         "csrf": service.forms.token(f"study:{token}", str(len(one.events))),
         "error": error,
-        "task": page.task + 1,
+        "task": here.task + 1,
         "tasks": len(one.tasks),
         "own": own,
     }
-    if page.kind != "gone":
+    if here.kind != "gone":
         content["can_withdraw"] = True
-    if page.kind == "person":
-        fields = entries(problem, service.texts, values or {}, wrong or ()) if own else []
+    if here.kind == "person":
+        fields = entries(problem, presenter.texts, values or {}, wrong or ()) if own else []
         content |= {
-            "facts": [] if own else facts(problem, running.study.record(one, page.task)),
-            "person": one.tasks[page.task],
+            "facts": [] if own else facts(problem, running.study.record(one, here.task)),
+            "person": one.tasks[here.task],
             "entries": fields,
             "wrong": errors_of(fields),
         }
-    elif page.kind == "plans":
+    elif here.kind == "plans":
         content["ways"] = (
             [[words.step(step) for step in plan.steps] for plan in shown]
             if one.arm == "list"
             else None
         )
         content["told"] = None if one.arm == "list" else tell(shown, words)
-    elif page.kind in ("items", "end"):
-        content["items"] = AFTER_TASK if page.kind == "items" else AT_THE_END
+    elif here.kind in ("items", "end"):
+        content["items"] = AFTER_TASK if here.kind == "items" else AT_THE_END
         content["points"] = POINTS
-    return _page(request, page.kind, status=422 if wrong or error else 200, **content)
+    return _page(request, here.kind, status=422 if wrong or error else 200, **content)
+
+
+def _presenter(request: Request) -> Presenter:
+    """The words of the study's one language, whatever a browser asks for."""
+    service, running = _running(request)
+    return service.presenters[running.texts.language]
 
 
 def _page(request: Request, name: str, status: int = 200, **content: Any) -> HTMLResponse:
-    service, running = _running(request)
-    html = TEMPLATES.get_template(f"{name}.html").render(
-        t=service.texts,
-        s=running.texts,
-        package_version=pear.__version__,
+    return page(
+        request,
+        f"{name}.html",
+        status,
+        environment=TEMPLATES,
+        presenter=_presenter(request),
+        s=_running(request)[1].texts,
+        languages={},
         demo=False,
-        token="",
-        said="",
-        notices=(),
         **content,
     )
-    return HTMLResponse(html, status)

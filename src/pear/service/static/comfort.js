@@ -1,5 +1,5 @@
 // What does the page gain when scripts run? Checks while typing, one sending per click,
-// a word that work is under way, a print button. Without scripts everything works too.
+// a word that work is under way, buttons to print and to copy. Without scripts everything works too.
 
 import { checkForm } from "./check.js";
 
@@ -53,9 +53,20 @@ function offerPrinting(place) {
   place.replaceChildren(button);
 }
 
+function offerCopying(button) {
+  if (!navigator.clipboard) return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
+    button.textContent = button.dataset.copied;
+    announce(button.dataset.copied);
+  });
+}
+
 for (const form of document.querySelectorAll("form[data-check]")) checkForm(form);
 for (const form of document.querySelectorAll("form[method=post]")) sendOnce(form);
 for (const details of document.querySelectorAll("details.cannot")) oneOpen(details);
 for (const place of document.querySelectorAll("[data-print]")) offerPrinting(place);
-document.getElementById("errors")?.focus();
+for (const button of document.querySelectorAll("[data-copy]")) offerCopying(button);
+document.querySelector("#errors:not([hidden])")?.focus();
 window.addEventListener("pageshow", (event) => { if (event.persisted) restore(); });
