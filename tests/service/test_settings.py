@@ -14,17 +14,21 @@ WORDS = {
     "correct_data_link": "https://data.example",
     "human_link": "mailto:help@plans.example",
     "log_level": "debug",
+    "oidc_issuer": "https://login.example",
+    "agree": 0.5,
 }
 
 
 def another(name):
     """A value that is not the default."""
     default = Settings.model_fields[name].default
+    if name in WORDS:
+        return WORDS[name]
     if isinstance(default, bool):
         return not default
     if isinstance(default, int | float):
         return default + 1
-    return ("one.example", "two.example") if isinstance(default, tuple) else WORDS.get(name, "x")
+    return ("one.example", "two.example") if isinstance(default, tuple) else "x"
 
 
 def written(value):

@@ -427,10 +427,8 @@ class Store:
     def summaries(
         self, *, limit: int = 100, offset: int = 0, stage: str | None = None, reference: str = ""
     ) -> tuple[list[dict[str, Any]], int]:
-        """Conversations for the lender, newest first, and how many there are; no one's data.
-
-        Those of one ``stage``, and those whose reference holds a text, capital letters or not.
-        """
+        """Conversations for the lender, newest first, and how many there are: those of one
+        ``stage``, and those whose ``reference`` holds a text, capital letters or not."""
         named = conversations.c.reference.icontains(reference, autoescape=True)
         matching = and_(
             conversations.c.stage == stage if stage else true(), named if reference else true()
