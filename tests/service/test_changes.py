@@ -215,7 +215,7 @@ def test_a_promise_that_has_ended_is_not_repeated(settings, monkeypatch):
 def test_without_a_promise_nothing_is_promised(settings):
     with running(settings) as client:
         view = Talk(client).finish()
-        assert not any("honours" in notice for notice in view["notices"])
+        assert not any("keeps its word" in notice for notice in view["notices"])
 
 
 def test_a_plan_says_how_many_of_the_models_that_may_come_next_accept_it(settings):
