@@ -30,12 +30,13 @@ import asyncio
 import json
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -276,6 +277,19 @@ asyncio.run(main())
 """
 
 
+TURN_ANSWERS = 60
+
+
+async def for_a_while(work: Coroutine[Any, Any, float], tally: Tally) -> None:
+    """Everyone, until there are answers enough for a median."""
+    crowd = asyncio.create_task(work)
+    while len(tally.seconds) < TURN_ANSWERS and not crowd.done():
+        await asyncio.sleep(0.05)
+    crowd.cancel()
+    with suppress(asyncio.CancelledError):
+        await crowd
+
+
 def measure_unfair(people: int, think: float, folder: str) -> dict[str, float]:
     """Others' answer times with one link hammering, over those without; several turns of each."""
     records, medians = refused_people(people), {False: [], True: []}
@@ -289,7 +303,7 @@ def measure_unfair(people: int, think: float, folder: str) -> dict[str, float]:
                 time.sleep(1.0)
             tally = Tally()
             try:
-                asyncio.run(everyone(service, records, think, tally))
+                asyncio.run(for_a_while(everyone(service, records, think, tally), tally))
             finally:
                 if process is not None:
                     process.kill()
@@ -410,6 +424,8 @@ def main() -> None:
     parser.add_argument("--database", help="an empty PostgreSQL database in place of SQLite")
     parser.add_argument("--only", help="one part: load, crash, stale, unfair, halfopen, deleted")
     options = parser.parse_args()
+    # Ended from outside, the services started here are ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     people = options.people or (40 if options.quick else 400)
     think = options.think or (4.0 if options.quick else 20.0)
     figures: dict[str, float] = {}

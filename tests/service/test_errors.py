@@ -1,9 +1,13 @@
 """One shape of errors on every route, and nothing changed by any of them."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from tests.service.helpers import KEY, PERSON, Talk, running
 
 from pear.errors import ModelOutput
+from pear.service import service
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 SHAPE = {"type", "title", "status", "detail", "request_id", "errors"}
@@ -136,6 +140,22 @@ def test_a_browser_gets_a_page_in_plain_words(client):
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
     assert "does not exist" in answer.text
+
+
+def test_who_asks_too_often_waits_for_the_refusal_and_nobody_else_does(settings, monkeypatch):
+    monkeypatch.setattr(service, "HOLD_SECONDS", 4.0)
+    monkeypatch.setattr(service, "MOST_HELD", 3)
+    with running(settings, link_per_minute=2) as client, ThreadPoolExecutor(3) as threads:
+        talk, other = Talk(client), Talk(client)
+        for _ in range(2):
+            assert client.get(talk.path).status_code == 200
+        held = [threads.submit(client.get, talk.path) for _ in range(3)]
+        while client.service._held < 3:
+            time.sleep(0.01)
+        assert client.get(other.path).status_code == 200
+        assert client.get(talk.path).status_code == 429, "no more are held than that"
+        assert not any(one.done() for one in held)
+        assert {one.result().status_code for one in held} == {429}
 
 
 def test_too_many_requests_of_one_link(settings):

@@ -19,6 +19,11 @@ class Visitor:
 
     def see(self, path):
         answer = self.client.get(self.base + path, follow_redirects=True)
+        return self._seen(answer)
+
+    def _seen(self, answer):
+        while "refresh" in answer.headers:  # a place in the queue, where the machine is busy
+            answer = self.client.get(f"{self.base}/now", follow_redirects=True)
         self.status, self.html = answer.status_code, answer.text
         return self
 
@@ -30,8 +35,7 @@ class Visitor:
 
     def again(self, action):
         answer = self.client.post(f"{self.base}/{action}", data=self.last, follow_redirects=True)
-        self.status, self.html = answer.status_code, answer.text
-        return self
+        return self._seen(answer)
 
     @property
     def title(self):

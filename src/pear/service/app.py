@@ -211,6 +211,8 @@ def _error_page(request: Request, error: ServiceError) -> Response:
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(ServiceError)
     async def ours(request: Request, error: ServiceError) -> Response:
+        if error.status == 429:
+            await service_of(request).hold()
         return answer_error(request, error)
 
     @app.exception_handler(PearError)

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from pear.service.staff import SignIn
 
 
+HOLD_SECONDS, MOST_HELD = 1.0, 200
+"""How long a refusal for asking too often is held back, and how many are at once."""
+
+
 @dataclass
 class Service:
     """The parts of a running service."""
@@ -65,6 +69,7 @@ class Service:
     ready: bool = False
     _scrubber: asyncio.Task[None] | None = None
     _scrubbed: float = -math.inf
+    _held: int = 0
 
     async def start(self) -> None:
         """Bring the tables up to date and start the searchers."""
@@ -119,6 +124,18 @@ class Service:
             raise retry_later(
                 429, f"Too many requests; try again in {seconds:.0f} seconds.", seconds
             )
+
+    async def hold(self) -> None:
+        """Who asks too often waits for the refusal too, so that asking on takes nothing of others.
+
+        A person at a page does not notice; many at once are refused without waiting.
+        """
+        if self._held < MOST_HELD:
+            self._held += 1
+            try:
+                await asyncio.sleep(HOLD_SECONDS)
+            finally:
+                self._held -= 1
 
     async def lender(self, request: Request, role: str, action: str = "", target: str = "") -> Key:
         """The lender's key of an API request, in ``Authorization: Bearer`` or ``X-API-Key``.
