@@ -38,11 +38,11 @@ SLICE = 20_000
 """Work, in rows, between two looks at the clock."""
 LEAST_WORK = 200_000
 """Work that enumeration may always take, however few rows may be asked."""
-NODES_PER_ROW = 20
+NODES_PER_ROW = 200
 """Nodes that take as long as one row, for one row of weights."""
 CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
 """Rows that take as long as one node with a bound of the score."""
-LOOK_INSIDE = 2_000
+LOOK_INSIDE = 4_000
 """Work after which a model that can be looked into is; more for many queries, which share it."""
 FIRST_TRY = 4_000
 """Work after which a person without a plan gets a beam; each further try after five times that."""
@@ -378,7 +378,7 @@ class Search:
 
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
-        due = min(FIRST_TRY, max(self.max_rows // 8, FIRST_BATCH)) * 5**self._tries
+        due = min(FIRST_TRY, max(self.max_rows // 16, FIRST_BATCH)) * 5**self._tries
         late = at_last and not self._tries
         if not late and (self._tries >= TRIES or self._work < due):
             return
