@@ -1,6 +1,6 @@
 """The paper's loop: T questions are asked and answered, whatever they are worth."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from pear.elicitation.paper import PaperLoop
 from pear.elicitation.says import costed_question
 from pear.errors import InvalidSetting
 from pear.planning.learned import WFARE
+from pear.planning.planner import Proposals
 from pear.planning.tree import TreeSearch
 from pear.planning.tree.rules import SavingRules
 from pear.preferences import GaussianMixturePrior, Noiseless
@@ -94,6 +95,47 @@ def test_the_state_advances_by_the_first_step_chosen_and_returns_once_the_goal_i
             reached = black_box.favourable(after)[0]
             assert np.array_equal(following, led.people[number].start if reached else after[0])
     assert len({state.tobytes() for _, state, _ in seen}) > 1
+
+
+class NobodysChoice(TreeSearch):
+    """For the mean weight it meets a plan and one that is dearer for everybody: nothing to ask."""
+
+    mean: Floats
+    pair: tuple[tuple[int, ...], ...] = ()
+
+    def propose(self, states, weights, rngs, n):
+        found = super().propose(states, weights, rngs, n)
+        for i, own in enumerate(weights):
+            if np.abs(own - self.mean).max() < 1e-9:
+                self.pair = self.pair or self.dominated(states[i], found[i].plans)
+                found[i] = Proposals(self.pair, found[i].rows)
+        return found
+
+    def dominated(self, state, plans):
+        everybody = prior().sample(60, np.random.default_rng(0))[0]
+        costs = [
+            [self.problem.costs.sequence_cost(state, self.problem.actions, p, w) for w in everybody]
+            for p in plans
+        ]
+        for i, j in permutations(range(len(plans)), 2):
+            if (np.array(costs[i]) < np.array(costs[j])).all():
+                return plans[i], plans[j]
+        raise AssertionError("no plan is dearer than another for everybody")
+
+
+def test_where_candidates_for_the_mean_teach_nothing_plans_for_the_posterior_are_asked_about():
+    led, worth = loop(seeds=range(3)), []
+    exact = lender()
+    planner = NobodysChoice(exact.problem, exact.black_box, rules=SavingRules())
+    led.planner, planner.mean = planner, led.people[0].posterior.mean()
+    for person in led.people:
+        person.posterior = led.people[0].posterior
+    sets = led.choice_sets(led.people)
+    for person, plans in zip(led.people, sets, strict=True):
+        question = costed_question(planner.problem, person.state, plans)
+        costs = question.costs(person.posterior.samples)
+        worth.append(costs.mean(axis=0).min() - costs.min(axis=1).mean())
+    assert min(worth) > 1.0
 
 
 def test_what_one_person_is_asked_does_not_depend_on_who_else_is_there():

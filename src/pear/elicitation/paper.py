@@ -6,10 +6,13 @@ Everybody is led in lockstep, so that one search serves all, and each has their 
 what one is asked does not depend on who else is there. Our own conversation, which stays at the
 start and stops when a question is worth nothing, is :class:`~pear.elicitation.session.Session`.
 
-Where the paper is silent: the candidates of a place are all plans met by a few searches with noise
-in their prior, and each place has searches of its own. Where they hold nothing new, plans for other
-weights fill up, and plans met from the start before; where a state leaves fewer than two plans, the
-person is asked at the start.
+The paper's: the number of questions, the state that advances, candidates by W-FARE for the mean
+weight, the greedy choice by EUS, the end. Ours, where the paper is silent: the candidates of a
+place are all plans met by a few searches with noise in their prior, and each place has searches of
+its own. Where nothing can be learnt from them (one plan is best for everybody the answers leave
+possible), plans for samples of the posterior take their places; where a place stays empty, plans
+for others and plans met from the start before fill it; where a state leaves fewer than two plans,
+the person is asked at the start.
 
 References: paper, algorithms 1 and 2.
 """
@@ -22,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pear.arrays import Floats
-from pear.elicitation.questions import JUDGES, greedy_choice_set, start_posterior
+from pear.elicitation.questions import JUDGES, expected_gain, greedy_choice_set, start_posterior
 from pear.elicitation.says import costed_question
 from pear.elicitation.settings import Settings
 from pear.errors import InvalidSetting
@@ -36,6 +39,9 @@ SEARCHES = 8
 """Searches, with other noise each, that make the candidates of one place."""
 OTHERS = 16
 """Searches for other weights where those for the mean weight meet too few plans."""
+
+WORTHLESS = 1e-9
+"""Expected gains below this are none: whatever is answered, nothing is learnt."""
 
 Moves = tuple[int, ...]
 
@@ -66,6 +72,10 @@ class _Choices:
     plans: list[Moves] = field(default_factory=list)
     costs: list[Floats] = field(default_factory=list)
     chosen: tuple[int, ...] = ()
+
+    def worth(self) -> float:
+        """What asking about the plans chosen is expected to save, in cost units."""
+        return expected_gain(np.concatenate(self.costs).T, self.weights, self.chosen)
 
 
 class PaperLoop:
@@ -128,10 +138,15 @@ class PaperLoop:
         return [[choices.plans[i] for i in choices.chosen] for choices in making]
 
     def _fill(self, people: Sequence[Led], making: Sequence[_Choices], believed: bool) -> None:
-        """Plans for other weights where one place is still empty: those of the posterior, then
-        any that people have, and those met from the start before."""
+        """Plans for other weights where one place is still empty, or the question is worth nothing:
+        those of the posterior; then, for empty places only, any that people have, and those met
+        from the start before."""
         size = self.settings.k
-        short = [i for i, choices in enumerate(making) if len(choices.chosen) < size]
+        short = [
+            i
+            for i, choices in enumerate(making)
+            if len(choices.chosen) < size or (believed and choices.worth() < WORTHLESS)
+        ]
         own = [people[i] for i in short]
         weights = [
             person.posterior.draw(OTHERS, person.rng)
@@ -143,6 +158,8 @@ class PaperLoop:
             person = people[i]
             if not believed and person.state is person.start:
                 plans = [*plans, *person.met]
+            if believed and len(making[i].chosen) == size:
+                making[i].chosen = ()
             self._chosen(person, making[i], plans, size)
 
     def _weights(self, person: Led) -> Floats:
