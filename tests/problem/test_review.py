@@ -149,3 +149,19 @@ def test_the_loan_book_stays_within_its_scales():
     problem = loan_book_problem()
     states = problem.space.encode(loan_book_table(500, 0))
     assert [warning for warning in odd_actions(problem, states) if "lie outside" in warning] == []
+
+
+def test_numbers_that_tell_the_same_are_warned_of():
+    space = FeatureSpace((Feature("income"), Feature("per_year"), Feature("debt")))
+    earn = Action("earn", "income", "add", (100.0,), "increase")
+    save = Action("save", "debt", "add", (-100.0,), "decrease", lower=0.0)
+    rng = np.random.default_rng(0)
+    income, debt = rng.gamma(4, 500, 200), rng.gamma(2, 200, 200)
+    states = np.column_stack([income, 12 * income, debt])
+    told = odd_actions(Problem(space, ActionSpace(space, (earn, save)), CostGraph(space)), states)
+    assert [line for line in told if "tell the same" in line] == [
+        "'income' and 'per_year' tell the same in the data, and a step changes one without the "
+        "other; let the model be asked about one of them, or take out the step"
+    ]
+    only = Problem(space, ActionSpace(space, (save,)), CostGraph(space))
+    assert not any("tell the same" in line for line in odd_actions(only, states))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pear.problem import names
@@ -16,6 +18,9 @@ from pear.problem.problem import Problem
 from pear.problem.words import show_number
 
 BATCH = 8_192
+
+MANY, SAME_ORDER = 20, 0.9999
+"""Different values, and the rank correlation, from which one number tells another."""
 
 
 def describe_actions(problem: Problem, states: States | None = None) -> list[str]:
@@ -83,6 +88,7 @@ def odd_actions(problem: Problem, states: States | None = None) -> list[str]:
     if states is None or not len(states):
         return found
     found += _people_beyond_scale(problem, states)
+    found += _bound_together(problem, states)
     found += _unseen_categories(problem, states)
     found += _never_applicable(problem, states)
     found += _unreachable_requirements(problem, states)
@@ -221,6 +227,28 @@ def _raised_debts(problem: Problem) -> Iterator[str]:
             yield (
                 f"action '{action.name}' can raise '{feature.name}', which sounds like a debt or a "
                 'count of missed payments; add direction = "decrease" or remove those arguments'
+            )
+
+
+def _bound_together(problem: Problem, states: States) -> Iterator[str]:
+    """Numbers of which one tells the other: who changes one only is nobody who can be."""
+    numbers = [i for i, f in enumerate(problem.space.features) if f.is_number]
+    changed = {problem.space.index(action.feature) for action in problem.actions.actions}
+    some = states[:BATCH, numbers]
+    some = some[~np.isnan(some).any(axis=1)]
+    if len(some) < MANY or len(numbers) < 2:
+        return
+    ranks = pd.DataFrame(some).rank().to_numpy()
+    varied = [place for place in range(len(numbers)) if len(np.unique(some[:, place])) >= MANY]
+    for first, second in combinations(varied, 2):
+        if changed.isdisjoint((numbers[first], numbers[second])):
+            continue
+        together = np.corrcoef(ranks[:, first], ranks[:, second])[0, 1]
+        if abs(together) > SAME_ORDER:
+            one, other = (problem.space.features[numbers[i]].name for i in (first, second))
+            yield (
+                f"'{one}' and '{other}' tell the same in the data, and a step changes one without "
+                "the other; let the model be asked about one of them, or take out the step"
             )
 
 
