@@ -10,9 +10,8 @@ from pear.elicitation.words import points
 from pear.errors import InvalidSetting
 from pear.service.forms import from_form, plain_number
 from pear.service.operation import Metrics, Traces
-from pear.service.rendering import reference_of
 from pear.service.settings import Settings
-from pear.service.words import catalogue, day
+from pear.service.words import catalogue, day, reference_of
 
 
 @given(st.dictionaries(st.text(max_size=8) | st.sampled_from(list(PERSON)), st.text(max_size=12)))

@@ -13,6 +13,7 @@ WORDS = {
     "base_url": "https://plans.example",
     "correct_data_link": "https://data.example",
     "human_link": "mailto:help@plans.example",
+    "oidc_issuer": "https://login.example",
     "log_level": "debug",
     "oidc_issuer": "https://login.example",
     "agree": 0.5,

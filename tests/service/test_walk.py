@@ -10,7 +10,7 @@ from pear.service.settings import Settings
 
 BESIDES = (
     "service/access.py", "service/database.py", "service/forms.py", "service/operation.py",
-    "service/rendering.py", "service/service.py",
+    "service/service.py",
     "elicitation/told.py", "elicitation/words.py", "preferences/answers.py",
     "problem/actions.py", "problem/checks.py", "problem/costs.py", "problem/feature.py",
     "problem/feature_space.py", "problem/limits.py", "problem/plan.py", "problem/problem.py",

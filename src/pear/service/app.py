@@ -31,16 +31,16 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, lender_pages, operation, pages, reference, staff, welcome
+from pear.service import api, lender, lender_pages, operation, pages, staff
 from pear.service.access import ReplayMismatch
 from pear.service.conversations import ServedElsewhere, Stale
 from pear.service.database import DatabaseUnavailable
 from pear.service.operation import note
-from pear.service.rendering import page, presenter_of, reference_of
 from pear.service.schemas import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
 from pear.service.service import PinNeeded, Service, keep_up, make_service, service_of
 from pear.service.settings import Settings
 from pear.service.store import Conflict
+from pear.service.words import page, presenter_of, reference_of
 from pear.service.workers import Busy, ModelReplaced, SearchTooLong
 
 DESCRIPTION = """
@@ -107,9 +107,8 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.state.service = service
     app.include_router(api.router)
     app.include_router(lender.api)
-    pages_of = (welcome, pages, lender_pages, staff, reference)
-    for part in pages_of:
-        app.include_router(part.router, include_in_schema=False)
+    for part in (pages.router, lender_pages.router, staff.router, api.description):
+        app.include_router(part, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
     _add_probes(app, service)
     _add_errors(app)

@@ -33,11 +33,10 @@ from pear.service.forms import (
     set_cookie,
 )
 from pear.service.lender import every_line, link_to, summary
-from pear.service.rendering import facts, page, presenter_of
 from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, allowed, printable, service_of
 from pear.service.store import Conversation
-from pear.service.words import chosen_in, day
+from pear.service.words import chosen_in, day, facts, page, presenter_of
 
 router = APIRouter(prefix="/lender")
 

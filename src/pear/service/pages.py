@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, RedirectResponse
 
 from pear.elicitation.says import check_record
@@ -16,23 +17,122 @@ from pear.elicitation.words import points
 from pear.service import conversations
 from pear.service.api import receipt_of
 from pear.service.conversations import Says, Stale, View
+from pear.service.engine import example_people
 from pear.service.forms import (
+    cookie_subject,
     entries,
     errors_of,
     form_of,
     from_form,
     new_nonce,
+    sealed,
     set_cookie,
     whole_number,
 )
-from pear.service.rendering import facts, page, presenter_of, reference_of
 from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, pin_cookie, service_of
 from pear.service.store import Conversation
 from pear.service.store import Request as Once
-from pear.service.words import chosen_in, day, why_none
+from pear.service.words import (
+    LANGUAGE,
+    chosen_in,
+    day,
+    facts,
+    page,
+    presenter_of,
+    reference_of,
+    why_none,
+)
 
 router = APIRouter()
+
+
+# Without a link
+
+
+@router.get("/")
+async def welcome(request: Request) -> Response:
+    """The first page: example people in the demonstration."""
+    service = service_of(request)
+    people = []
+    if service.settings.demo:
+        found = await run_in_threadpool(example_people, service.settings)
+        people = [{"name": n, "facts": _person(request, r)} for n, r in found.items()]
+    return sealed(
+        service, request, lambda csrf: page(request, "welcome.html", people=people, csrf=csrf)
+    )
+
+
+def _person(request: Request, record: Mapping[str, Any]) -> str:
+    presenter = presenter_of(request)
+    used, besides = facts(presenter.problem, record)
+    words = {fact["name"]: fact["value"] for fact in (*used, *besides)}
+    return presenter.texts(
+        "welcome.person_facts",
+        age=words["age"],
+        occupation=words["occupation"],
+        income=words["monthly_income"],
+        amount=words["loan_amount"],
+    )
+
+
+@router.get("/language/{code}")
+async def speak(request: Request, code: str, back: str = Query("/", max_length=300)) -> Response:
+    """From now on in this language, on the page the visitor came from."""
+    service = service_of(request)
+    if code not in service.presenters:
+        raise ServiceError(404, "There is no such language.")
+    here = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
+    response = RedirectResponse(back if here else "/", 303)
+    set_cookie(service, response, LANGUAGE, code)
+    return response
+
+
+@router.get("/own")
+async def own(request: Request) -> Response:
+    """In the demonstration: enter data of one's own."""
+    return _own(request, {}, [])
+
+
+def _own(request: Request, values: Mapping[str, Any], wrong: list[tuple[str, str]]) -> Response:
+    service, presenter = service_of(request), presenter_of(request)
+    if not service.settings.demo:
+        raise ServiceError(404, "Only the demonstration takes data of one's own.")
+    fields = entries(presenter.problem, presenter.texts, values, wrong)
+    return sealed(
+        service,
+        request,
+        lambda csrf: page(
+            request,
+            "own.html",
+            422 if wrong else 200,
+            csrf=csrf,
+            entries=fields,
+            wrong=errors_of(fields),
+        ),
+    )
+
+
+@router.post("/start")
+async def begin(request: Request) -> Response:
+    """In the demonstration: open a conversation for an example person or own data."""
+    service = service_of(request)
+    if not service.settings.demo:
+        raise ServiceError(404, "Links are made by the lender.")
+    service.pace(service.per_stranger, address_of(request))
+    form, _ = await form_of(service, request, cookie_subject(request))
+    people = await run_in_threadpool(example_people, service.settings)
+    if form.get("person"):
+        if form["person"] not in people:
+            raise ServiceError(422, "There is no such example person.")
+        record = people[form["person"]]
+    else:
+        record = from_form(service.problem, form, presenter_of(request).texts.language)
+        _clean, wrong = check_record(service.problem, record)
+        if wrong:
+            return _own(request, form, wrong)
+    token, _conversation = await service.conversations.create(record)
+    return RedirectResponse(f"/c/{token}", 303)
 
 
 # What a person sees

@@ -20,10 +20,10 @@ from pear.service.access import FormTokens, new_token
 from pear.service.forms import set_cookie
 from pear.service.lender_pages import SIGN_IN, sign_in_page
 from pear.service.operation import note
-from pear.service.rendering import page
 from pear.service.schemas import ServiceError, retry_later
 from pear.service.service import address_of, service_of
 from pear.service.settings import Settings
+from pear.service.words import page
 
 router = APIRouter(prefix="/lender")
 

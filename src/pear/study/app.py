@@ -27,11 +27,10 @@ from pear.errors import ConversationError, InvalidData
 from pear.service.access import hashed, new_token
 from pear.service.app import create_app
 from pear.service.forms import cookie_subject, entries, errors_of, form_of, from_form, sealed
-from pear.service.rendering import ENVIRONMENT, facts, page
 from pear.service.schemas import ServiceError
 from pear.service.service import Service, address_of, make_service, service_of
 from pear.service.settings import Settings
-from pear.service.words import Presenter
+from pear.service.words import ENVIRONMENT, Presenter, facts, page
 from pear.service.workers import EngineMaker
 from pear.study.design import AFTER_TASK, AT_THE_END, OWN, POINTS, Page, Participant, Study
 from pear.study.engine import make_study_engine
