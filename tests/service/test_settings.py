@@ -15,7 +15,6 @@ WORDS = {
     "human_link": "mailto:help@plans.example",
     "oidc_issuer": "https://login.example",
     "log_level": "debug",
-    "oidc_issuer": "https://login.example",
     "agree": 0.5,
 }
 
@@ -46,6 +45,8 @@ def test_every_setting_is_an_option_and_a_variable(name, monkeypatch):
     if isinstance(value, bool):
         options = [f"--{'' if value else 'no-'}{switch}"]
     demo = [] if name == "demo" else ["--demo"]
+    if name == "oidc_issuer":
+        monkeypatch.setenv(f"{PREFIX}OIDC_CLIENT", "pear")  # It needs both.
     for stated, environment in ((options, {}), ([], {PREFIX + name.upper(): written(value)})):
         answer = CliRunner().invoke(app, ["serve", *demo, *stated], env=environment)
         assert answer.exit_code == 0, answer.output or answer.exception
