@@ -18,6 +18,16 @@ WORDS = {
     "agree": 0.5,
 }
 
+NEEDED = {
+    "oidc_issuer": {
+        "PEAR_OIDC_CLIENT": "pear",
+        "PEAR_OIDC_SECRET": "secret",
+        "PEAR_OIDC_ROLES": "staff=read",
+        "PEAR_BASE_URL": "https://plans.example",
+    }
+}
+"""What a setting means nothing without."""
+
 
 def another(name):
     """A value that is not the default."""
@@ -48,6 +58,7 @@ def test_every_setting_is_an_option_and_a_variable(name, monkeypatch):
     if name == "oidc_issuer":
         monkeypatch.setenv(f"{PREFIX}OIDC_CLIENT", "pear")  # It needs both.
     for stated, environment in ((options, {}), ([], {PREFIX + name.upper(): written(value)})):
+        environment |= NEEDED.get(name, {})
         answer = CliRunner().invoke(app, ["serve", *demo, *stated], env=environment)
         assert answer.exit_code == 0, answer.output or answer.exception
     assert [getattr(settings, name) for settings in seen] == [value, value]
