@@ -56,7 +56,8 @@ def test_every_setting_is_an_option_and_a_variable(name, monkeypatch):
         options = [f"--{'' if value else 'no-'}{switch}"]
     demo = [] if name == "demo" else ["--demo"]
     if name == "oidc_issuer":
-        monkeypatch.setenv(f"{PREFIX}OIDC_CLIENT", "pear")  # It needs both.
+        demo += ["--oidc-client", "pear", "--oidc-secret", "x", "--oidc-roles", "staff=read"]
+        demo += ["--base-url", "https://plans.example"]
     for stated, environment in ((options, {}), ([], {PREFIX + name.upper(): written(value)})):
         environment |= NEEDED.get(name, {})
         answer = CliRunner().invoke(app, ["serve", *demo, *stated], env=environment)
