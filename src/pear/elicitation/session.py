@@ -73,10 +73,28 @@ SURPRISED = 3.0
 class Session:
     """A conversation with one person, over any planner.
 
-    ``person`` is a record, a row of a table, a table of one row, or a state ``(d,)``. Without
-    a prior the problem's own expert ranges are taken. ``settings`` may be given whole, or
-    single ones by name.
+    Parameters
+    ----------
+    planner
+        Finds the plans; it may serve many conversations at once.
+    person
+        A record, a row of a table, a table of one row, or a state ``(d,)``.
+    prior
+        What is believed at first; left out: what the problem's own ranges and kinds of people say.
+    settings
+        Given whole, or single ones by name.
+    seed
+        The same seed and answers give the same conversation.
+    limits
+        What the person cannot do from the start.
 
+    Raises
+    ------
+    InvalidRecord, InvalidSetting
+        Where the person, the limits or a setting do not fit, or the prior has other weights.
+
+    Examples
+    --------
     >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
     >>> from pear.planning.exact import ExactPlanner
     >>> problem = loan_book_problem()

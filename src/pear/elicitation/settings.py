@@ -21,18 +21,40 @@ from pear.problem.checks import is_number, is_whole, plain
 class Settings:
     """Settings of a conversation; together with the seed and the answers they determine it.
 
-    ``k`` plans per question, at most ``max_questions``. Asking stops when the expected gain
-    of one more question is below ``min_gain`` in cost units. ``draws`` posterior samples are
-    planned for per question, with at most ``first_rows`` rows asked of the model for the first
-    question and ``pool_rows`` new ones for each later one.
-    ``response`` is how answers are judged: by default as those of people of whom we do not know how
-    careful they are, so that an answer by habit or by mistake costs little.
-    ``posterior`` is ``particles`` (default) or ``slices`` (the paper's sampler). ``advance``
-    asks the next question from the state after the first step of the chosen plan, as the
-    paper does. ``pool`` is ``samples`` (the optimum of each posterior sample) or ``mean``
-    (regenerated with the mean weight inside the greedy loop, paper, algorithm 2).
-    ``estimate`` is the mean weight of the slices: over all samples (``mean``) or, as in the
-    paper, over the quarter with the highest posterior density (``best_quarter``).
+    Parameters
+    ----------
+    k, max_questions
+        Plans per question, and most questions.
+    min_gain
+        Asking stops when the expected gain of one more question, in cost units, is below this.
+    draws
+        Posterior samples planned for per question.
+    first_rows, pool_rows
+        Most rows asked of the model for the first question, and new ones for each later one.
+    response
+        How answers are judged: by default as those of people of whom we do not know how careful
+        they are, so that an answer by habit or by mistake costs little.
+    posterior, n_particles
+        ``particles``, so many of them, or ``slices``, the paper's sampler.
+    advance
+        Whether the next question is asked from the state after the first step of the chosen plan,
+        as the paper does.
+    pool
+        ``samples``: the optimum of each posterior sample; ``mean``: regenerated with the mean
+        weight inside the greedy loop (paper, algorithm 2).
+    estimate
+        The mean weight of the slices: over all samples (``mean``) or, as in the paper, over the
+        quarter with the highest posterior density (``best_quarter``).
+
+    Raises
+    ------
+    InvalidSetting
+        Where one of them is out of its range.
+
+    Examples
+    --------
+    >>> Settings(k=3, max_questions=5).k
+    3
     """
 
     k: int = 2

@@ -113,6 +113,34 @@ def verify(plan: Plan, problem: Problem, black_box: BlackBox, *, max_rows: int =
 
     The steps are replayed by the book; then the proof is done again, as far as listing at most
     ``max_rows`` states gets.
+
+    Parameters
+    ----------
+    plan, problem, black_box
+        The plan, and what it was made for.
+    max_rows
+        Most states that the second proof lists.
+
+    Returns
+    -------
+    Report
+        What was found, what could not be proven again, and what was not checked.
+
+    Raises
+    ------
+    ModelOutput
+        Where the model gives something that is not a score.
+
+    Examples
+    --------
+    >>> from pear import ExactPlanner
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> problem = loan_book_problem()
+    >>> planner = ExactPlanner(problem, loan_book_classifier(problem))
+    >>> plan = planner.plan(loan_book_people()["Ben"])
+    >>> report = verify(plan, problem, planner.black_box, max_rows=1_000)
+    >>> all(finding.confirmed for finding in report.findings), len(report.unproven)
+    (True, 1)
     """
     report = Report()
     if not _belongs(report, plan, problem, black_box):

@@ -155,6 +155,8 @@ def plan_portfolio(
 
     Parameters
     ----------
+    problem
+        What people can change, and what decision they need.
     model
         A black box that can be pickled, or a :class:`ModelPlace`; each worker has its own.
     people, output
@@ -162,13 +164,41 @@ def plan_portfolio(
         the output, ``….bad.csv``, with their number and the reason.
     weights
         :class:`Everyone`, or a table with a row of weights per person in the same order.
+    id_name
+        The column that names people; left out: ``id``, where there is one.
+    search
+        How each person is searched for.
+    workers, cluster
+        Processes here, left out one per core; or a cluster of Ray, by its address.
     restart
         Discard an unfinished run, and an output that is there already.
+    progress
+        Called as groups of people are done.
+
+    Returns
+    -------
+    Summary
+        How many were planned for, what was proven, and what it took.
 
     Raises
     ------
+    InvalidData, InvalidSetting
+        Before anything is written, where the table, the weights or the settings do not fit.
     KeyboardInterrupt
         After Ctrl-C, once the people being searched are done; at once after a second one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> folder, problem = Path(tempfile.mkdtemp()), loan_book_problem()
+    >>> pd.DataFrame(loan_book_people().values()).to_csv(folder / "people.csv", index=False)
+    >>> summary = plan_portfolio(
+    ...     problem, loan_book_classifier(problem), folder / "people.csv", folder / "plans.csv",
+    ...     Everyone(problem.usual_weights), workers=1,
+    ... )
+    >>> summary.refused == len(pd.read_csv(folder / "plans.csv"))
+    True
     """
     target = Path(output)
     check_output(target)

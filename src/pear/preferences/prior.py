@@ -34,7 +34,7 @@ BACKGROUND_SPREAD = 1.25
 class GaussianMixturePrior:
     """Kinds of people, each a Gaussian over weights, and a wide background for the rest.
 
-    Attributes
+    Parameters
     ----------
     means
         Mean weights of each component, shape ``(m, p)``.
@@ -43,15 +43,19 @@ class GaussianMixturePrior:
     component_weights
         Relative share of each component, shape ``(m,)``; equal when not given.
     background_weight
-        Probability of the background component; 0 for none. Its mean and its standard
-        deviation per weight are those of the whole mixture, the latter times
-        ``background_spread``, unless given.
-    background_mean, background_deviation
-        Mean and standard deviation per weight of the background, both of shape ``(p,)``.
+        Probability of the background component; 0 for none. It is the last component:
+        ``centres``, ``shares`` and the labels of ``sample`` count it as number ``m``.
+    background_mean, background_deviation, background_spread
+        Mean and standard deviation per weight of the background, both of shape ``(p,)``; left out,
+        those of the whole mixture, the latter times ``background_spread``.
 
-    The background, when there is one, is the last component: ``centres``, ``shares`` and the
-    labels of ``sample`` count it as number ``m``.
+    Raises
+    ------
+    InvalidSetting
+        Where shapes do not fit, or shares or covariances cannot be such.
 
+    Examples
+    --------
     >>> prior = GaussianMixturePrior([[0.0, 0.0], [10.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]])
     >>> prior.n_components, prior.background, prior.mean()
     (3, 2, array([5., 0.]))
@@ -336,6 +340,29 @@ def default_prior(
 
     With archetypes: one component each, and the ranges as the background for everybody else.
     Without: a single component, each weight independent, nine tenths of it within its range.
+
+    Parameters
+    ----------
+    problem
+        Its ranges of weights and its kinds of people are used.
+    background_weight
+        The share of people who are like none of the components.
+
+    Returns
+    -------
+    GaussianMixturePrior
+        Over all weights of the problem.
+
+    Raises
+    ------
+    InvalidSetting
+        Where the share is not in [0, 1).
+
+    Examples
+    --------
+    >>> from pear.datasets import loan_book_problem
+    >>> default_prior(loan_book_problem()).n_weights == len(loan_book_problem().weight_names)
+    True
     """
     low, high = problem.weight_ranges.T
     middle, deviation = (low + high) / 2, (high - low) / (2 * CENTRAL_90)

@@ -39,7 +39,23 @@ FACTS = ("weeks", "once", "monthly")
 
 @dataclass(frozen=True)
 class Requirement:
-    """Another feature that must have one of ``values``, or lie in a range, first."""
+    """Another feature that must have one of ``values``, or lie in a range, first.
+
+    Parameters
+    ----------
+    feature
+        The name of the other feature.
+    values
+        Those that will do; empty where any in the range will.
+    lower, upper
+        The range of a number.
+
+    Examples
+    --------
+    >>> degree = Requirement("degree", ("master", "doctorate"))
+    >>> Action("lead a team", "job", "set", ("manager",), requires=(degree,)).requires[0].feature
+    'degree'
+    """
 
     feature: str
     values: tuple[Value, ...] = ()
@@ -54,13 +70,35 @@ class Requirement:
 class Action:
     """A way to change one feature.
 
-    Mode ``set`` puts an argument in place of the value, ``add`` adds it. ``lower`` and
-    ``upper`` bound the result further than the feature's own bounds. ``from_missing`` says
-    whether the action applies where the value is missing, whatever its direction. ``phrase``
-    may use {feature}, {before}, {after}, {argument} and {amount}. ``reviewed`` is False for an
-    action of a first draft that nobody has agreed to yet. ``tolerance`` is how far its result may
-    be missed: a plan must hold for everything within it.
+    Parameters
+    ----------
+    name, feature
+        What it is called, and the name of the feature it changes.
+    mode
+        ``set`` puts an argument in place of the value, ``add`` adds it.
+    arguments
+        The values, or the amounts, to choose from.
+    direction
+        Whether the value may only ``increase`` or ``decrease``.
+    requires
+        What must hold of other features first.
+    lower, upper
+        Bounds of the result, further than the feature's own.
+    from_missing
+        Whether it applies where the value is missing, whatever its direction.
+    phrase
+        How a step is said; may use {feature}, {before}, {after}, {argument} and {amount}.
+    reviewed
+        False for an action of a first draft that nobody has agreed to yet.
+    weeks, once, monthly
+        What is known of each argument, for people to read: time, and money once and each month.
+    priority
+        Steps of a higher one come first, where that costs nothing.
+    tolerance
+        How far its result may be missed: a plan must hold for everything within it.
 
+    Examples
+    --------
     >>> income = Feature("income", label="monthly income", unit="€")
     >>> raise_income = Action("raise", "income", "add", (100.0, 500.0))
     >>> phrase(raise_income, income, 2100.0, 2600.0, 500.0)

@@ -72,14 +72,26 @@ def draft_problem(
 
     Parameters
     ----------
+    table, target
+        People, and the name of the column with the decision.
     favourable
         The favourable class of ``target``, or a list of them. It may be left out where the names
         of the column and of its classes leave no doubt.
-    model
-        Where the model is kept, as the problem file should name it.
+    name, model
+        What the problem is called; where the model is kept, as the problem file should name it.
     score
         The model's scores of states ``(n, d)``, shape ``(n,)``, if there is a model: it is asked
         which way each feature helps. Without it, only the labels in the table tell.
+
+    Returns
+    -------
+    Draft
+        The problem, with comments on what was decided and why.
+
+    Raises
+    ------
+    InvalidData
+        Where the table has no such column, or its classes do not tell which one is favourable.
 
     Examples
     --------

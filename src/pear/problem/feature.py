@@ -37,13 +37,36 @@ LARGEST_WHOLE = 2**53
 class Feature:
     """One thing the classifier knows about a person.
 
-    ``lower`` and ``upper`` are hard bounds of the value; ``scale`` is the range that costs
-    see as [0, 1] (None: costs see the raw value). ``levels`` gives ordered categories their
-    place in [0, 1]. ``missing_counts_as`` allows a missing value and says what costs see for
-    it; the model is given the missing value itself. None refuses a missing value. ``used`` is
-    False for what is on file but not looked at by the model. ``language`` and ``category_words``
-    (category, what people call it) are how values are said.
+    Parameters
+    ----------
+    name, kind
+        What it is called, and whether it is numeric, integer, categorical or boolean.
+    lower, upper
+        Hard bounds of a number.
+    scale
+        The range that costs see as [0, 1]; None: costs see the raw value.
+    categories, ordered, levels
+        The values of a categorical feature, whether they have an order, and the place of each in
+        [0, 1] (left out: evenly spread, where there is an order).
+    unit, label
+        How people write and call it.
+    immutable, protected
+        Whether it cannot change, or must never be asked to.
+    missing_counts_as
+        Allows a missing value and says what costs see for it; the model is given the missing value
+        itself. None refuses a missing value.
+    used
+        False for what is on file but not looked at by the model.
+    language, category_words
+        How values are said: pairs of a category and what people call it.
 
+    Raises
+    ------
+    InvalidProblem
+        Where the parts contradict each other, naming the feature and the key.
+
+    Examples
+    --------
     >>> Feature("job", "categorical", categories=("none", "part", "full"), ordered=True).levels
     (0.0, 0.5, 1.0)
     >>> Feature("income", unit="€").show(2100.0)

@@ -31,7 +31,32 @@ FORMAT = 1
 
 
 def load_problem(path: str | os.PathLike[str]) -> Problem:
-    """The problem a file states; anything wrong with it is refused by name."""
+    """The problem that a file states.
+
+    Parameters
+    ----------
+    path
+        A ``problem.toml``.
+
+    Returns
+    -------
+    Problem
+        Checked as a whole.
+
+    Raises
+    ------
+    InvalidProblem
+        Where the file cannot be read, or something in it is wrong, naming the file and the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pear.datasets import loan_book_problem
+    >>> path = Path(tempfile.mkdtemp()) / "problem.toml"
+    >>> write_problem(loan_book_problem(), path)
+    >>> load_problem(path) == loan_book_problem()
+    True
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -56,7 +81,24 @@ def built_in_problem(name: str) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write a problem; the file is whole or not there at all."""
+    """Write a problem; the file is whole or not there at all.
+
+    Parameters
+    ----------
+    problem
+        What to write.
+    path
+        Where; a file that is there is replaced.
+
+    Raises
+    ------
+    InvalidSetting
+        Where the file cannot be written.
+
+    Examples
+    --------
+    See :func:`load_problem`, which reads it back.
+    """
     write_text(problem_to_toml(problem), path)
 
 

@@ -32,10 +32,24 @@ LARGEST = 1e15
 class Limits:
     """A person's own limits: things that are never proposed to them.
 
-    ``features`` are not changed at all, ``actions`` (by name) are not used, ``values`` are
-    (feature, value) pairs never proposed as a result. ``max_steps`` caps the number of
-    changes, ``margin`` asks for a score that much further above the threshold.
+    Parameters
+    ----------
+    features, actions
+        Names of features that do not change, and of actions that are not used.
+    values
+        Pairs (feature, value) that are never proposed as a result.
+    max_steps
+        Most changes of a plan; None: as many as the problem allows.
+    margin
+        How far the score must be above the threshold.
 
+    Raises
+    ------
+    InvalidSetting
+        Where one of them is not of its kind.
+
+    Examples
+    --------
     >>> Limits(features=("job",)).without_features("city").features
     ('job', 'city')
     """

@@ -33,8 +33,31 @@ class Certificate:
     ``bounded``: a plan, and nothing cheaper than ``lower_bound``. ``unknown``: no plan found
     before the budget ended. ``heuristic``: the planner proves nothing.
 
-    ``blocking`` lists, for an infeasible verdict, the person's own limits (alone or in
-    pairs) whose removal opens a plan. ``reproducible`` is false when the clock ended it.
+    Parameters
+    ----------
+    verdict
+        One of the five above.
+    lower_bound, upper_bound
+        No plan costs less, and the cost of the plan found; None where nothing is known.
+    rows, seconds
+        What the search asked of the model, and how long it took.
+    max_length, max_changes_per_feature
+        The plans it is about: their most changes, in all and of one feature.
+    reproducible
+        False where the clock ended the search.
+    blocking
+        Of an infeasible verdict: the person's own limits, alone or in pairs, whose removal opens
+        a plan.
+
+    Raises
+    ------
+    InvalidPlan
+        Where the verdict is not one of the five.
+
+    Examples
+    --------
+    >>> Certificate("bounded", lower_bound=3.0, upper_bound=4.5, rows=200).gap
+    1.5
     """
 
     verdict: Verdict
@@ -86,8 +109,24 @@ class Certificate:
 class Step:
     """One change, with its cost and the score before and after it.
 
-    ``weeks``, ``once`` and ``monthly`` are rough facts for people: how long it takes, and the
-    money it takes once and each month; None where nothing is known.
+    Parameters
+    ----------
+    action, argument, feature
+        What is done, and to which feature.
+    before, after
+        The feature's values; ``before`` is None where it is missing.
+    cost, score_before, score_after
+        What the change costs, and what the model says before and after it.
+    words, reason
+        The step, and why it is there, as sentences.
+    weeks, once, monthly
+        Rough facts for people: how long it takes, and the money it takes once and each month;
+        None where nothing is known.
+
+    Examples
+    --------
+    >>> Step("save", 500.0, "savings", 0.0, 500.0, 2.0, 0.3, 0.6, "Save €500").words
+    'Save €500'
     """
 
     action: str
@@ -111,11 +150,38 @@ class Plan:
 
     ``plan.words()`` says it, ``plan.to_frame()`` gives a row per step, ``plan.plot()`` draws it.
 
-    ``moves`` are the numbers of the steps in the action space, for code that works on
-    arrays. ``success`` says whether the last state is favourable. ``on_grid`` is false for
-    methods whose values do not come from the action space (FACE); then ``moves`` is empty.
-    ``weights`` are those the costs were counted with, one row or one per sample, empty where
-    not recorded; ``limits`` are the person's own. Both are what an auditor needs.
+    Parameters
+    ----------
+    start
+        The person's record.
+    steps
+        The changes in their order.
+    cost, score, success
+        Of the whole plan: its cost, what the model says at its end, and whether that is favourable.
+    certificate
+        What is proven about it.
+    moves
+        The numbers of the steps in the action space, for code that works on arrays.
+    on_grid
+        False for methods whose values do not come from the action space (FACE); then ``moves`` is
+        empty.
+    method
+        What found the plan.
+    problem_fingerprint, model_fingerprint
+        The problem and the model it was made for.
+    weights, limits
+        Those it was made with, for an auditor: a row of weights, or one per sample, empty where not
+        recorded; and what the person cannot do.
+
+    Examples
+    --------
+    >>> from pear import ExactPlanner
+    >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
+    >>> problem = loan_book_problem()
+    >>> planner = ExactPlanner(problem, loan_book_classifier(problem))
+    >>> plan = planner.plan(loan_book_people()["Amina"])
+    >>> plan.length == len(plan.to_frame()), Plan.from_json(plan.to_json()) == plan
+    (True, True)
     """
 
     start: Mapping[str, Value | None]

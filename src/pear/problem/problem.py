@@ -44,10 +44,27 @@ def class_key(value: Any) -> str | float:
 class Goal:
     """When a decision is favourable: the score is above ``threshold + margin``.
 
-    ``favourable`` names the favourable class or classes of the model; the score is the sum
-    of their probabilities. Empty: the model's score is taken as it is, or the positive
-    (last) class of a two-class model. ``target`` is the column of a table that holds the decisions
-    taken, if there is one, to compare the model with.
+    Parameters
+    ----------
+    favourable
+        The favourable class or classes of the model; the score is the sum of their probabilities.
+        Empty: the model's score is taken as it is, or the positive (last) class of a two-class
+        model.
+    threshold, margin
+        What the score must exceed, together.
+    target
+        The column of a table that holds the decisions taken, if there is one, to compare the model
+        with.
+
+    Raises
+    ------
+    InvalidProblem
+        Where a class is listed twice, or no score can be above the two together.
+
+    Examples
+    --------
+    >>> Goal(("approved",), threshold=0.6, margin=0.05).required(Limits(margin=0.1))
+    0.7
     """
 
     favourable: tuple[Any, ...] = ()
@@ -184,9 +201,9 @@ class Problem:
         Most changes of a plan.
     name
         What the problem is called.
-    weight_range
-        (low, high) per weight name: where experts place most people's weights; names left out
-        get ``default_range``.
+    weight_range, default_range
+        (low, high) per weight name: where experts place most people's weights; and for the names
+        left out.
     archetypes
         Kinds of people, with the mean and the spread of their weights.
     model, prior

@@ -64,6 +64,8 @@ def load_model(
         estimator or pipeline, a torch module, a function of states ``(n, d)``, or a
         :class:`BlackBox`, which stays as it is. A list of these, or a folder of files, is several
         models, which say yes together.
+    problem
+        What the model is given, and which of its classes is favourable.
     agree
         The share of several models that must say yes.
     trusted
@@ -71,6 +73,11 @@ def load_model(
     settings
         For ``from_onnx``, ``from_sklearn``, ``from_torch``, ``from_callable`` or
         ``from_endpoint``.
+
+    Returns
+    -------
+    BlackBox
+        Rows in, scores out, every row counted.
 
     Raises
     ------
