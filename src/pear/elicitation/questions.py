@@ -19,6 +19,7 @@ import numpy as np
 
 from pear.arrays import Floats
 from pear.elicitation.settings import Settings
+from pear.elicitation.shown import Loosening
 from pear.errors import InvalidSetting
 from pear.planning.planner import Memory, Planner
 from pear.preferences import (
@@ -31,6 +32,7 @@ from pear.preferences import (
 from pear.preferences.posterior import systematic
 from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
 from pear.problem.costs import padded, roll_out
+from pear.problem.limits import Limit, as_limits
 from pear.problem.plan import plans_along
 
 WITHIN = 1.05
@@ -43,6 +45,9 @@ STRANGERS = 16
 """Samples of the background that plans are made for besides the draws. People unlike anyone before
 are few among the draws and want plans of all kinds: without these, what would tell that somebody
 is one of them is never asked."""
+
+MOST_PAIRS = 40
+"""Most pairs of limits that are tried where lifting no single one opens a plan."""
 
 
 # The choice set
@@ -128,6 +133,17 @@ def expected_gain(costs: Floats, weights: Floats, chosen: tuple[int, ...]) -> fl
         return 0.0
     single = float((weights @ costs).min())
     return max(0.0, single - float(weights @ costs[:, list(chosen)].min(axis=1)))
+
+
+def questions_left(gain: float, asked: int, settings: Settings) -> int:
+    """Questions until the gain is below the threshold if each divides it by k."""
+    most = settings.max_questions - asked
+    if most <= 0 or gain < max(settings.min_gain, 1e-9):
+        return 0
+    if settings.min_gain == 0:
+        return most
+    rounds = np.log(gain / settings.min_gain) / np.log(settings.k)
+    return int(min(most, 1 + np.ceil(rounds)))
 
 
 # The pool
@@ -410,3 +426,28 @@ def plans_under(
     if not limits:
         return []
     return planner.plan_many(np.repeat(state[None], len(limits), axis=0), weights, limits)
+
+
+def loosenings(
+    planner: Planner, state: Floats, weights: Floats, limits: Sequence[Limit], rest: Limits
+) -> tuple[Loosening, ...]:
+    """Which limits, alone, else in pairs, else all, stand in the way, and what each opens.
+
+    ``rest`` holds the limits that are not about single steps.
+    """
+    pairs = [(a, b) for i, a in enumerate(limits) for b in limits[i + 1 :]]
+    for groups in ([(one,) for one in limits], pairs[:MOST_PAIRS], [tuple(limits)]):
+        groups = [group for group in groups if group]
+        without = [
+            as_limits([one for one in limits if one not in group], planner.problem, state, rest)
+            for group in groups
+        ]
+        plans = plans_under(planner, state, weights, without)
+        found = tuple(
+            Loosening(group, replace(plan, weights=()))
+            for group, plan in zip(groups, plans, strict=True)
+            if plan.success
+        )
+        if found:
+            return found
+    return ()

@@ -23,7 +23,8 @@ from pear.arrays import Floats
 from pear.elicitation.notebook import plot_session, said_frame
 from pear.elicitation.questions import (
     View,
-    plans_under,
+    loosenings,
+    questions_left,
     rebuilt,
     shorter_plans,
     start_posterior,
@@ -50,7 +51,7 @@ from pear.elicitation.says import (
     steps_done,
 )
 from pear.elicitation.settings import Settings, changed
-from pear.elicitation.shown import Loosening, Question, Result, Standing, differences
+from pear.elicitation.shown import Question, Result, Standing, differences
 from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
 from pear.planning.planner import Memory, Planner, confirm
 from pear.planning.reasons import explain
@@ -61,10 +62,6 @@ from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
 from pear.problem.limits import Limit, as_limits
 from pear.problem.notebook import html_table
-
-MOST_PAIRS = 40
-"""Most pairs of limits that are tried where lifting no single one opens a plan."""
-
 
 SURPRISED = 3.0
 """Above this surprise, in standard deviations, a person is unlike everybody we know of."""
@@ -349,7 +346,11 @@ class Session:
         found = self._settled(proof)
         plan, problem = found.plan, self.planner.problem
         if not plan.success:
-            return replace(found, loosenings=self._loosenings())
+            position = self.position
+            opened = loosenings(
+                self.planner, self.start, self.posterior.mean(), position.limits, position.rest
+            )
+            return replace(found, loosenings=opened)
         if not plan.steps:
             return found
         weights = self.posterior.mean()
@@ -427,43 +428,11 @@ class Session:
         unlike = self.surprise > SURPRISED
         return Result(plan, sure, self._questions_left(view.gain), view.gain, unlike=unlike)
 
-    def _loosenings(self) -> tuple[Loosening, ...]:
-        """Which limits, alone, else in pairs, else all, stand in the way, and what each opens."""
-        limits = self.position.limits
-        pairs = [(a, b) for i, a in enumerate(limits) for b in limits[i + 1 :]]
-        for groups in ([(one,) for one in limits], pairs[:MOST_PAIRS], [limits]):
-            rest = [
-                as_limits(
-                    [limit for limit in limits if limit not in group],
-                    self.planner.problem,
-                    self.start,
-                    self.position.rest,
-                )
-                for group in groups
-                if group
-            ]
-            plans = plans_under(self.planner, self.start, self.posterior.mean(), rest)
-            found = tuple(
-                Loosening(group, replace(plan, weights=()))
-                for group, plan in zip(groups, plans, strict=False)
-                if plan.success
-            )
-            if found:
-                return found
-        return ()
-
     def _worth_asking(self, view: View) -> bool:
         return len(view.chosen) >= 2 and view.gain >= max(self.settings.min_gain, 1e-9)
 
     def _questions_left(self, gain: float) -> int:
-        """Questions until the gain is below the threshold if each divides it by k."""
-        most = self.settings.max_questions - self.n_answers
-        if most <= 0 or gain < max(self.settings.min_gain, 1e-9):
-            return 0
-        if self.settings.min_gain == 0:
-            return most
-        rounds = np.log(gain / self.settings.min_gain) / np.log(self.settings.k)
-        return int(min(most, 1 + np.ceil(rounds)))
+        return questions_left(gain, self.n_answers, self.settings)
 
     # Stored and resumed
 
