@@ -83,7 +83,7 @@ def plans(kinds: list[str], n_people: int, max_rows: int) -> dict[str, float]:
                 flush=True,
             )
             if kind == "logistic" and table.name in ("breast_cancer", "marriages"):
-                some = states[np.flatnonzero(~decided)[: 4 * n_people]]
+                some = states[np.flatnonzero(~decided)[: 2 * n_people]]
                 ratios += dice_ratios(problem, black_box, states, some)
     figures = {"raw.failures": failures, "raw.plans": checked, "raw.valid": valid}
     for kind in proven:

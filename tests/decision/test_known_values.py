@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from pear.decision import from_sklearn
+from pear.decision.adapters.known_values import Learnt
 from pear.errors import ModelError, ModelWarning
 from pear.problem import Feature, FeatureSpace
 from pear.problem.inputs import Interface, ModelInput
@@ -193,3 +194,11 @@ def test_a_question_mark_that_was_a_category_in_training_is_no_missing_value():
     black_box = from_sklearn(model, make_problem(space=MAY_MISS, interface=declared))
     expected = model.predict_proba(pd.DataFrame({"income": [0.4], "card": ["?"]}))[0, 1]
     assert black_box.score(np.array([[0.4, np.nan]])) == pytest.approx(expected)
+
+
+def test_spaces_around_a_category_are_those_the_model_learnt():
+    known = Learnt("job", ("full", " none", " part", "part"))
+    assert [known.spelled(text) for text in (" full", "none", "part", " part")] == [
+        "full", " none", "part", " part",
+    ]  # fmt: skip
+    assert known.spelled("part ") == "part "  # Of two it could be, it is neither.

@@ -103,6 +103,21 @@ def test_dummies_of_numbers_ask_for_a_categorical_feature(states, labels, proble
         from_sklearn(fitted, problem)
 
 
+def test_signs_that_libraries_spell_otherwise_are_known_unless_two_columns_would_be_one():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    space = FeatureSpace((Feature("Einkommen (€)", scale=(0, 1)), Feature("b", scale=(0, 1))))
+    states = np.random.default_rng(0).uniform(size=(200, 2))
+    labels = (states[:, 0] > states[:, 1]).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(space.frame(states), labels)
+    assert list(model.feature_name_) == ["Einkommen_(€)", "b"]
+    expected = model.predict_proba(space.frame(states))[:, 1]
+    assert from_sklearn(model, make_problem_of(space)).score(states) == pytest.approx(expected)
+    two = pd.DataFrame(np.column_stack([states, states[:, 0]]), columns=["a_b", "b", "a b"])
+    other = FeatureSpace((Feature("a_b", scale=(0, 1)), Feature("b", scale=(0, 1))))
+    with pytest.raises(ModelError, match="trained on 'a b', which the problem does not have"):
+        from_sklearn(LogisticRegression().fit(two, labels), make_problem_of(other))
+
+
 def test_columns_with_other_names_are_declared(states, labels, problem):
     frame = SPACE.frame(states)[["cards", "income"]].set_axis(["Cards", "Income (k)"], axis=1)
     frame["Income (k)"] /= 1_000

@@ -268,8 +268,11 @@ def sources_of(
         spelled.setdefault(plainly_spelt(feature_name), []).append(feature_name)
     found: dict[str, ModelInput] = {}
     unknown: list[str] = []
-    for name in names:
-        same = [name] if name in space.names else spelled.get(name, [])
+    plain = [plainly_spelt(name) for name in names]
+    for name, spelt in zip(names, plain, strict=True):
+        # Two columns of one spelling are two things, of which the problem may know one.
+        same = spelled.get(spelt, []) if plain.count(spelt) == 1 else []
+        same = [name] if name in space.names else same
         source = stated.get(name) or (
             ModelInput(name, same[0]) if len(same) == 1 else dummy(space, name)
         )

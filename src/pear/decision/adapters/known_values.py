@@ -48,12 +48,13 @@ class Learnt:
     takes_missing: bool = True
 
     def spelled(self, text: str) -> Any:
-        """A category as the model learnt it: the number 2, where it learnt no text "2".
+        """A category as the model learnt it: the number 2, where it learnt no text "2", and without
+        the spaces around it, where it learnt it so.
 
         >>> Learnt("grade", (1, 2, 3)).spelled("2"), Learnt("job", ("none", "part")).spelled("part")
         (2, 'part')
         """
-        same = [value for value in self.values if _spelling(value) == text]
+        same = [value for value in self.values if _spelling(value).strip() == text.strip()]
         return text if text in self.values or len(same) != 1 else same[0]
 
 
