@@ -41,7 +41,8 @@ def answers_page(reports: Mapping[str, Report], opening: str) -> str:
         parts.append("![Regret against questions](images/results/regret.svg)\n")
     parts.append(f"{opening}\n")
     known = findings()
-    if len(known) and "compared" in data and data["compared"]["both"].notna().any():
+    # They are about the paper's users: without any of those there is nothing to compare.
+    if len(known) and "both" in data.get("compared", ()):
         parts.append("## What explains the differences\n")
         parts += [f"- {row.finding} (`{row.command}`)" for row in known.itertuples()]
         parts.append("")
