@@ -46,7 +46,9 @@ class Server:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         command = [sys.executable, "-m", "pear", "serve", "--demo", "--database", database]
-        command += ["--port", str(self.port), "--searchers", "1", *options]
+        # On a busy machine a search takes long: nobody is sent to the waiting page for that.
+        command += ["--port", str(self.port), "--searchers", "1", "--patience-seconds", "90"]
+        command += ["--search-seconds", "120", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.key = ""
         for line in self.process.stdout:
@@ -107,7 +109,7 @@ def open_page(chromium, server):
         context = chromium.new_context(base_url=server.address, **settings)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.elsewhere, page.failures = [], []
         page.on(
             "request",

@@ -21,6 +21,13 @@ class Person:
 
     def go(self, path):
         self.page.goto(path)
+        self.arrive()
+
+    def arrive(self):
+        """Look at the page once it is loaded, and once what follows is worked out."""
+        self.page.wait_for_load_state()
+        heading = self.page.locator("h1")
+        heading.filter(has_not_text=self("waiting.title")).wait_for(timeout=90_000)
         self.check(self.page)
 
     def press(self, key, /, **values):
@@ -29,8 +36,7 @@ class Person:
         found = self.page.get_by_role("button", name=words)
         found = found.or_(self.page.get_by_role("link", name=words))
         found.first.click()
-        self.page.wait_for_load_state()
-        self.check(self.page)
+        self.arrive()
 
     def open(self, key):
         """Something folded, by its summary."""
@@ -38,12 +44,11 @@ class Person:
 
     def back(self):
         self.page.go_back()
-        self.page.wait_for_load_state()
-        self.check(self.page)
+        self.arrive()
 
     @property
     def heading(self):
-        return self.page.locator("h1").inner_text()
+        return self.page.locator("h1").inner_text().replace("\N{NO-BREAK SPACE}", " ")
 
     @property
     def base(self):
@@ -79,8 +84,7 @@ class Person:
         self.page.locator("details.cannot:not(.mark) > summary").first.click()
         buttons = self.page.locator("details.cannot[open] button")
         (buttons.last if grade == "last" else buttons.first).click()
-        self.page.wait_for_load_state()
-        self.check(self.page)
+        self.arrive()
 
     def until_no_plan(self):
         for _ in range(20):

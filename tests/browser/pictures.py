@@ -28,6 +28,7 @@ class Camera:
         context = self.browser.new_context(
             base_url=self.address, locale=language, device_scale_factor=1.5, **settings
         )
+        context.set_default_timeout(90_000)
         return Person(context.new_page(), language)
 
     def take(self, person: Person, name: str, *, whole: bool = True) -> None:

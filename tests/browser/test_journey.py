@@ -62,9 +62,10 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen
     person.press("question.none")
     assert person.heading == person("none.title")
     page.locator(".hard li").first.locator("button").last.click()
-    page.wait_for_load_state()
+    person.arrive()
     assert page.get_by_role("status").filter(has_text=person("said.limit")).is_visible()
     page.locator(".limits button").click()
+    person.arrive()
     assert person.cells() == first, "what was refused can be proposed again"
 
     person.press("question.best")
@@ -247,10 +248,12 @@ def test_three_plans_and_long_words_fit(open_page, three_plans):
     for width in (320, 820):
         page = open_page(viewport={"width": width, "height": 800})
         person = Person(page, check=fits)
-        page.goto(three_plans.address)
-        page.goto(three_plans.address + "/")
-        person.press("welcome.person", name="Amina")
-        person.press("start.begin")
+        for name in ("Amina", "Ben", "Carla", "David"):
+            page.goto(three_plans.address + "/")
+            person.press("welcome.person", name=name)
+            person.press("start.begin")
+            if page.locator(".plan-name").count() == 3:
+                break
         assert page.get_by_role("columnheader").count() == 3
         page.evaluate(
             "document.querySelectorAll('.todo th, .todo .value')"

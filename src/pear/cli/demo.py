@@ -64,6 +64,7 @@ def command(
     record = ", ".join(
         f"{feature.words} {feature.show(code)}"
         for feature, code in zip(features, session.start, strict=True)
+        if feature.used
     )
     console.print(Text(record, "dim"), width=WIDTH)
     console.print()

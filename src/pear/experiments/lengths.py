@@ -5,6 +5,8 @@ Does a longer plan cost more; do users with a low score need longer plans, and g
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -21,6 +23,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Rows of panels: whose plans; none named, everybody's."""
 BINS = 5
+CURVES = ("exact-true", "pear-exact-l", "pear-l", "fare", "cscf", "efare", "mcts", "rl", "face")
+"""Methods to draw, the first that have rows; all are in the table."""
+MOST_CURVES = 5
 ALIKE = ("pear-nl", "pear-exact-nl", "pear-slices-l", "pear-published-l", "mcts-path", "fare-path")
 """Left out to keep the panels readable; their rows are in the data."""
 
@@ -61,7 +66,8 @@ def _costs_picture(rows: pd.DataFrame) -> Picture:
             axis.set_title(
                 f"{dataset_label(str(dataset))}, {str(users).title()}: {group}", fontsize=9
             )
-            axis.set_xlabel("length", fontsize=8)
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            axis.set_xlabel("number of steps", fontsize=8)
             axis.set_ylabel("cost under the true weights", fontsize=8)
     return Picture(
         "cost-length",
@@ -132,25 +138,48 @@ def scores_report(material: Material) -> Report:
 
 def _scores_picture(points: pd.DataFrame) -> Picture:
     datasets = list(dict.fromkeys(points["dataset"].tolist()))
-    drawing, axes = panels(2, len(datasets), width=4.6)
+    there = set(points["method"].tolist())
+    shown = [name for name in CURVES if name in there][:MOST_CURVES]
+    drawing, axes = panels(2, len(datasets), width=5.4)
     for column, dataset in enumerate(datasets):
         part = points[points["dataset"] == dataset]
-        for number, (name, line) in enumerate(part.groupby("method", sort=False)):
-            look = style(number) | {"label": find_method(str(name)).label}
-            axes[0, column].plot(line["score"], line["length"] + STOP, **look)
-            axes[1, column].plot(line["score"], line["validity"], **look)
-        axes[0, column].set_title(f"{dataset_label(str(dataset))}: length", fontsize=9)
+        for row, measure in enumerate(("length", "validity")):
+            ends = {}
+            for number, name in enumerate(shown):
+                line = part[(part["method"] == name) & part[measure].notna()]
+                if len(line):
+                    values = line[measure] + (STOP if measure == "length" else 0)
+                    axes[row, column].plot(line["score"], values, **style(number))
+                    ends[number] = float(line["score"].iloc[-1]), float(values.iloc[-1])
+            if measure == "validity":
+                axes[row, column].set_ylim(-0.03, 1.03)
+            _label(axes[row, column], ends, [find_method(name).label for name in shown])
+        axes[0, column].set_title(f"{dataset_label(str(dataset))}: number of steps", fontsize=9)
         axes[1, column].set_title(f"{dataset_label(str(dataset))}: validity", fontsize=9)
-        axes[1, column].set_ylim(-0.03, 1.03)
         for row in (0, 1):
             axes[row, column].set_xlabel("score of the classifier", fontsize=8)
-    axes[0, -1].legend(fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return Picture(
         "score-length",
         "Score against length and validity",
-        "Mean plan length and validity over the classifier's score, one curve per method.",
+        f"Mean number of steps and validity over the classifier's score, of {MOST_CURVES} methods.",
         drawing,
     )
+
+
+def _label(axis: Any, ends: dict[int, tuple[float, float]], labels: list[str]) -> None:
+    """A name beside the end of each curve, none over another."""
+    low, high = axis.get_ylim()
+    left, right = axis.get_xlim()
+    axis.set_xlim(left, right + 0.4 * (right - left))
+    apart = 0.075 * (high - low)
+    rising = sorted(ends, key=lambda number: ends[number][1])
+    heights: list[float] = []
+    for number in rising:
+        heights.append(max([ends[number][1], *(height + apart for height in heights[-1:])]))
+    over = max(0.0, heights[-1] - high) if heights else 0.0
+    for number, height in zip(rising, heights, strict=True):
+        words, colour = f"   {labels[number]}", style(number)["color"]
+        axis.text(ends[number][0], height - over, words, fontsize=7.5, color=colour, va="center")
 
 
 def _scores_table(points: pd.DataFrame) -> Table:

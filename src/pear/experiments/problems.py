@@ -5,12 +5,14 @@ References: paper, figures causal-graphs and w-efare, table action-space-experim
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from pear.elicitation.words import capital
 from pear.experiments.drawing import COLOURS, Picture, Table, panels
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import Profile
@@ -87,38 +89,91 @@ def short_names(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+Places = Mapping[str, tuple[float, float]]
+"""Where the middle of each node is drawn, in inches."""
+
+BOX = (0.72, 0.27)
+"""Half the width and half the height that a node and its whole name take up, in inches."""
+COLUMN, ROW = 2.3, 0.95
+"""Inches between layers, and between the nodes of one."""
+BENDS = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4, 0.6, -0.6, 0.85, -0.85)
+"""How an edge may be bent, straight ones first."""
+
+
+TRIES = 60
+"""Ways to set the nodes down, of which the one with the fewest edges through nodes is taken."""
+
+
 def positions(graph: Any) -> dict[str, tuple[float, float]]:
-    """Layers from causes (left) to effects (right)."""
-    places: dict[str, tuple[float, float]] = {}
-    for x, layer in enumerate(nx.topological_generations(graph)):
-        ordered = sorted(layer)
-        for y, name in enumerate(ordered):
-            shift = 0.14 if x % 2 else -0.14
-            places[name] = (x + 0.12 * (y % 2), shift - (y + 0.5) / len(ordered))
+    """Layers from causes (left) to effects (right), so that edges pass through no node."""
+    layers = [sorted(layer) for layer in nx.topological_generations(graph)]
+    rng = np.random.default_rng(0)
+    best, least = {}, (np.inf, np.inf)
+    for _ in range(TRIES):
+        places = _set_down(layers, rng)
+        bends = {edge: bend(edge, places) for edge in graph.edges}
+        wrong = sum(len(passed(edge, places, bent)) for edge, bent in bends.items())
+        quality = (wrong, sum(map(abs, bends.values())))
+        if quality < least:
+            best, least = places, quality
+    return best
+
+
+def _set_down(layers: list[list[str]], rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    most = max(len(layer) for layer in layers)
+    places = {}
+    for x, layer in enumerate(layers):
+        shift = rng.uniform(-0.5, 0.5) * ROW
+        for y, name in enumerate(rng.permutation(layer)):
+            height = (most - 1) * ROW / 2 + ((len(layer) - 1) / 2 - y) * ROW + shift
+            places[str(name)] = (1.0 + x * COLUMN + 0.3 * (y % 2), 1.0 + height)
     return places
+
+
+def bend(edge: tuple[str, str], places: Places) -> float:
+    """The smallest bend of an edge that passes through no node but its own."""
+    return min(BENDS, key=lambda one: (len(passed(edge, places, one)), abs(one)))
+
+
+def passed(edge: tuple[str, str], places: Places, bent: float) -> list[str]:
+    """The nodes that an edge passes through, other than its own two."""
+    (x0, y0), (x1, y1) = places[edge[0]], places[edge[1]]
+    # The middle of matplotlib's "arc3": a parabola through both ends.
+    middle = (x0 + x1) / 2 + bent * (y1 - y0), (y0 + y1) / 2 - bent * (x1 - x0)
+    t = np.linspace(0, 1, 80)[:, None]
+    line = (1 - t) ** 2 * (x0, y0) + 2 * t * (1 - t) * middle + t**2 * np.array((x1, y1))
+    others = (name for name in places if name not in edge)
+    return [name for name in others if (np.abs(line - places[name]) < BOX).all(axis=1).any()]
 
 
 def _picture(name: str, problem: Problem) -> Picture:
     graph = problem.costs.to_networkx()
     graph.remove_nodes_from([node for node, degree in list(graph.degree) if not degree])
-    drawing, axes = panels(1, 1, width=7.5, height=4.6)
+    places = positions(graph)
+    right, top = np.max(list(places.values()), axis=0) + np.array([1.0, 0.7])
+    drawing, axes = panels(1, 1, width=float(right), height=float(top))
     axis = axes[0, 0]
-    fixed = {feature.name for feature in problem.space.features if feature.immutable}
-    nx.draw_networkx(
-        graph,
-        positions(graph),
-        ax=axis,
-        labels={
-            key: text for key, text in short_names(problem.space.names).items() if key in graph
-        },
-        node_color=["#dddddd" if node in fixed else COLOURS[5] for node in graph],
-        edgecolors="black",
-        node_size=1100,
-        font_size=7,
-        arrowsize=11,
-        connectionstyle="arc3,rad=0.08",
-    )
     axis.set_axis_off()
+    axis.set(xlim=(0, right), ylim=(0, top), aspect="equal")
+    fixed = {feature.name for feature in problem.space.features if feature.immutable}
+    boxes = {}
+    for node, (x, y) in places.items():
+        words = fill(capital(problem.space[node].words), 17, break_long_words=False)
+        colour = "#e4e4e4" if node in fixed else "#cfe8f7"
+        look = {"boxstyle": "round,pad=0.45", "facecolor": colour, "linewidth": 0.7}
+        text = axis.text(x, y, words, fontsize=8, ha="center", va="center", bbox=look, zorder=3)
+        boxes[node] = text.get_bbox_patch()
+    drawing.canvas.draw()  # so that edges end where the boxes do
+    for edge in graph.edges:
+        look = {
+            "arrowstyle": "-|>,head_width=0.22,head_length=0.4",
+            "connectionstyle": f"arc3,rad={bend(edge, places)}",
+            "patchA": boxes[edge[0]],
+            "patchB": boxes[edge[1]],
+            "color": "#555555",
+            "linewidth": 0.9,
+        }
+        axis.annotate("", places[edge[1]], places[edge[0]], arrowprops=look)
     return Picture(
         f"graph-{name.replace(':', '.')}",
         f"Cost graph of {dataset_label(name)}",
