@@ -14,13 +14,16 @@ import json
 import time
 import traceback
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pear.decision import BlackBox
+from pear.decision.ceilings import Inside
+from pear.decision.ceilings.links import Identity
+from pear.decision.ceilings.trees import join_trees
 from pear.decision.inputs import unit_inputs
 from pear.decision.network import Network
 from pear.decision.tree import DecisionTree
@@ -41,7 +44,7 @@ from pear.problem import (
 )
 
 NAMES = "abcde"
-MODELS = ("hash", "hash", "hash", "sums", "network", "tree")
+MODELS = ("hash", "hash", "hash", "sums", "network", "tree", "forest")
 CLOSE = 1e-12
 """How far two ways of adding up one cost may differ, relative to what is added up."""
 
@@ -95,9 +98,14 @@ def random_case(seed: int) -> Case:
     weights *= _pick(rng, (1.0, 1.0, 1.0, 1e-9, 1e9))
     if rng.random() < 0.15:
         weights[:, rng.integers(graph.n_weights)] *= 1e12
+    black_box = _model(rng, problem, start)
+    inside = black_box.inside
+    if isinstance(inside, Inside) and rng.random() < 0.7:
+        # Looked into from the first row on, however small the problem is.
+        black_box.inside = replace(inside, worth_after=0.0)
     return Case(
         problem,
-        _model(rng, problem, start),
+        black_box,
         start,
         weights,
         _limits(rng, problem) if rng.random() < 0.4 else NO_LIMITS,
@@ -257,9 +265,40 @@ def _model(rng: np.random.Generator, problem: Problem, start: np.ndarray) -> Bla
         second, offset = rng.normal(size=(6, 1)), rng.normal(size=6)
         at_start = np.maximum(here @ first + offset, 0.0) @ second
         model = Network(unit_inputs(space), ((first, offset), (second, -at_start[0] - 0.3)))
-    else:
+    elif kind == "tree":
         model = _tree(rng, space, here[0], share)
+    else:
+        trees = tuple(_tree(rng, space, here[0], 2 * share) for _ in range(5))
+        forest = BlackBox(Forest(trees), space, problem.goal, fingerprint=kind)
+        forest.inside = _read(trees)
+        return forest
     return BlackBox(model, space, problem.goal, fingerprint=kind)
+
+
+@dataclass(frozen=True)
+class Forest:
+    """The mean score of several trees."""
+
+    trees: tuple[DecisionTree, ...]
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        return np.asarray(np.mean([tree(states) for tree in self.trees], axis=0))
+
+
+def _read(trees: tuple[DecisionTree, ...]) -> Inside:
+    """A forest as it is read; no library makes one of the package's own trees."""
+    read = [
+        {
+            "column": np.where(tree.left > 0, tree.column, -1),
+            "left": tree.left,
+            "right": tree.right,
+            "threshold": tree.threshold,
+            "value": tree.score / len(trees),
+        }
+        for tree in trees
+    ]
+    model = join_trees(read, single=True)
+    return Inside("a forest", trees[0].inputs, model, Identity())
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ TAMPERED = {
     ("certificate", "rows"): -1,
     ("certificate", "seconds"): -0.5,
     ("certificate", "blocking"): [["no change of a"]],
+    ("certificate", "looked_into"): "a crystal ball",
 }
 TAMPERED_STEP = {
     "action": "on_c",

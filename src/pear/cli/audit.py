@@ -39,7 +39,7 @@ def command(
     smallest: Annotated[int, typer.Option(help="Fewest people of a group that is judged.")] = 30,
     flips: Annotated[int, typer.Option(help="Most people of a group that are flipped.")] = 200,
     max_length: Annotated[int | None, typer.Option(help="As given to 'pear plan'.")] = None,
-    max_rows: Annotated[int, typer.Option(help="As given to 'pear plan'.")] = 200_000,
+    max_rows: Annotated[int, typer.Option(help="As given to 'pear plan'.")] = 1_000_000,
     changes_per_feature: Annotated[int, typer.Option(help="As given to 'pear plan'.")] = 1,
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
 ) -> None:

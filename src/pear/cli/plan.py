@@ -41,7 +41,7 @@ def command(
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Ray: 'auto', or 'ray://host:port'.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most changes of a plan.")] = None,
-    max_rows: Annotated[int, typer.Option(help="Most rows asked per person.")] = 200_000,
+    max_rows: Annotated[int, typer.Option(help="Most rows asked per person.")] = 1_000_000,
     changes_per_feature: Annotated[
         int, typer.Option(min=1, help="Most changes of one feature.")
     ] = 1,

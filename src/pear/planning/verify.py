@@ -406,6 +406,14 @@ class _Check:
                 verdict == "infeasible",
                 f"the verdict is {verdict}",
             )
+        if certificate.looked_into:
+            inside = self.black_box.inside
+            readable = "" if inside is None else inside.what
+            report.check(
+                f"the search looked into {certificate.looked_into}",
+                certificate.looked_into == readable,
+                f"of this model there is to read: {readable or 'nothing'}",
+            )
         counts = (certificate.rows, certificate.seconds)
         report.check(
             "rows and seconds are not negative",

@@ -103,7 +103,7 @@ class Search:
     """
 
     max_length: int | None = None
-    max_rows: int = 200_000
+    max_rows: int = 1_000_000
     max_changes_per_feature: int = 1
     together: int = 64
 
@@ -441,7 +441,7 @@ def recourse(
     weights: pd.DataFrame | Mapping[str, float] | Floats | None = None,
     limits: Limits | Sequence[Limits] = NO_LIMITS,
     max_length: int | None = None,
-    max_rows: int = 200_000,
+    max_rows: int = 1_000_000,
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """The cheapest plan for each of n people, as a table: what to change, in which order, and why

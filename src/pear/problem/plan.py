@@ -48,6 +48,9 @@ class Certificate:
     blocking
         Of an infeasible verdict: the person's own limits, alone or in pairs, whose removal opens
         a plan.
+    looked_into
+        What was read from inside the model and relied upon, such as its trees; empty where the
+        model was only asked.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class Certificate:
     max_changes_per_feature: int = 1
     reproducible: bool = True
     blocking: tuple[tuple[str, ...], ...] = ()
+    looked_into: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict not in get_args(Verdict):
@@ -87,6 +91,8 @@ class Certificate:
         """The certificate as a sentence."""
         space = f"with at most {self.max_length} changes" if self.max_length else "considered"
         asked = f"{self.rows:,} row{'' if self.rows == 1 else 's'} asked"
+        if self.looked_into:
+            asked += f", looking into {self.looked_into}"
         if self.verdict == "optimal":
             return f"Proven: no cheaper plan exists among the plans {space} ({asked})."
         if self.verdict == "infeasible":

@@ -80,7 +80,7 @@ class FastColumns:
 def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
     """The fast encoding of a two-step pipeline, or None where there is none."""
     steps = getattr(model, "steps", None)
-    if not steps or len(steps) != 2 or not hasattr(steps[0][1], "output_indices_"):
+    if not steps or len(steps) != 2:
         return None
     transformer, final = steps[0][1], steps[1][1]
     if hasattr(final, "feature_names_in_"):
@@ -110,6 +110,13 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
     blocks: list[Scaled | Looked] = []
     covered = 0
+    if type(transformer).__name__ in SCALERS:
+        # A scaler of all columns, without a transformer around it.
+        everything = slice(0, len(frame.columns))
+        made = _blocks(transformer, list(frame.columns), everything, space, frame)
+        return None if made is None else FastColumns(len(frame.columns), made)
+    if not hasattr(transformer, "output_indices_"):
+        return None
     for name, part, columns in transformer.transformers_:
         outputs = transformer.output_indices_[name]
         if outputs.stop == outputs.start:

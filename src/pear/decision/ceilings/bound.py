@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from pear.decision.ceilings.gains import tree_gains
 from pear.decision.ceilings.linear import linear_ceiling
-from pear.decision.ceilings.networks import network_ceiling, network_gains
+from pear.decision.ceilings.networks import closer_gains, network_ceiling, network_gains
 from pear.decision.ceilings.room import within_room
 from pear.decision.ceilings.specialised import LINEAR, TREES, Specialised
 from pear.decision.ceilings.trees import fix_trees, tree_ceiling
+
+FEW = 12
+"""Open options of which the later layers of a large network are not bounded anew."""
 
 
 @numba.njit(cache=True)
@@ -78,9 +81,23 @@ def narrow(
         special.potential[depth] = special.gains
     else:
         network_gains(special, depth, open_options, remaining)
+        bound = narrow_again(special, depth, open_options, costs, room, remaining)
+        if bound >= special.required and _worth_it(special, open_options, remaining):
+            closer_gains(special, depth, open_options, remaining)
     if bound < special.required:
         return bound
     return min(bound, narrow_again(special, depth, open_options, costs, room, remaining))
+
+
+@numba.njit(cache=True)
+def _worth_it(special: Specialised, open_options: NDArray[np.bool_], remaining: int) -> bool:
+    """Whether so much may follow that a closer bound of a network takes less."""
+    count = 0
+    for feature in range(len(open_options)):
+        for option in range(1, open_options.shape[1]):
+            count += open_options[feature, option]
+    few = min(FEW, len(special.weights) // 100) if remaining > 1 else 0
+    return count > few
 
 
 @numba.njit(cache=True)

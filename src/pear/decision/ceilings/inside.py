@@ -24,6 +24,7 @@ from pear.decision.ceilings.linear import LINEAR_READERS
 from pear.decision.ceilings.links import Link
 from pear.decision.ceilings.networks import NETWORK_READERS, own_network, torch_network
 from pear.decision.ceilings.specialised import Specialised
+from pear.decision.inputs import Inputs
 from pear.decision.network import Network
 from pear.decision.tree import DecisionTree
 from pear.problem.features import States
@@ -33,6 +34,9 @@ Encoding = Callable[[States], Matrix]
 
 PROBES = 256
 """States on which extracted and real scores are compared."""
+
+CLOSE = 1e-5
+"""How far the two may differ: more than single precision does, less than another branch."""
 
 COLUMN_BY_COLUMN = (
     "Binarizer",
@@ -56,7 +60,13 @@ COLUMN_BY_COLUMN = (
 
 
 class Readable(Protocol):
-    """A model in plain arrays: an ensemble of trees, a linear model, a network."""
+    """A model in plain arrays: an ensemble of trees, a linear model, a network.
+
+    ``worth_after``: rows that a search asks before a look inside is the faster way.
+    """
+
+    @property
+    def worth_after(self) -> float: ...
 
     def inputs(self, matrix: Matrix) -> Matrix:
         """The encoded matrix in the precision the model works in."""
@@ -95,16 +105,24 @@ class EncodedOptions:
 
 @dataclass(frozen=True)
 class Inside:
-    """A model that was looked into; ``what`` names it in certificates."""
+    """A model that was looked into; ``what`` names it in certificates.
+
+    ``worth_after``: rows that a search asks before it looks inside, which is slower at first.
+    """
 
     what: str
     encode: Encoding
     model: Readable
     link: Link
+    worth_after: float = 1_000.0
 
     def scores(self, states: States) -> Matrix:
         """Scores by what was read from the model, shape ``(n,)``."""
         return np.clip(self.link.score(self.model.margins(self.encode(states))), 0.0, 1.0)
+
+    def agrees(self, states: States, scores: Matrix) -> bool:
+        """Whether what was read gives the model's own ``scores`` ``(n,)`` of states ``(n, d)``."""
+        return bool((np.abs(self.scores(states) - scores) <= CLOSE).all())
 
     def specialise(
         self,
@@ -164,10 +182,10 @@ def look_inside(black_box: BlackBox) -> Inside | None:
         found = _open(black_box)
         if found is None:
             return None
-        inside = Inside(found[1].what, found[0], found[1].model, found[1].link)
+        model = found[1].model
+        inside = Inside(found[1].what, found[0], model, found[1].link, model.worth_after)
         probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
-        real = black_box.probe(probes)
-        agree = np.allclose(inside.scores(probes), real, rtol=0.0, atol=1e-5)
+        agree = inside.agrees(probes, black_box.probe(probes))
     except Exception:
         # Whatever is odd about this model: it stays a black box, which is always right.
         return None
@@ -182,7 +200,8 @@ def _open(black_box: BlackBox) -> tuple[Encoding, Found] | None:
         return function.inputs, ensembles.own_tree(function)
     if isinstance(function, SklearnScores):
         return _open_sklearn(function, black_box)
-    if type(function).__name__ == "TorchScores":
+    if type(function).__name__ == "TorchScores" and isinstance(function.encode, Inputs):
+        # Of somebody's own encoding nothing is known: not even that each column has one feature.
         found = torch_network(function.module, function.output)
         return None if found is None else (function.encode, found)
     return None

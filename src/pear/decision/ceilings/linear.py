@@ -28,6 +28,7 @@ class Linear:
     bias: float
     single: bool = False
     rounding: float = 2.0**-53
+    worth_after: float = 300.0
 
     def inputs(self, matrix: Matrix) -> Matrix:
         matrix = np.asarray(matrix, float)

@@ -48,6 +48,12 @@ class Layers:
     single: bool = False
     rounding: float = 2.0**-53
 
+    @property
+    def worth_after(self) -> float:
+        """Every neuron after the first layer is bounded through all before it."""
+        later = sum(weights.size for weights, _ in self.layers[1:])
+        return 4_000.0 * max(1.0, later / 150) ** 2
+
     def inputs(self, matrix: Matrix) -> Matrix:
         matrix = np.asarray(matrix, float)
         return matrix.astype(np.float32).astype(float) if self.single else matrix
@@ -136,37 +142,58 @@ def network_ceiling(
     special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
 ) -> float:
     """An upper bound of the output for every completion."""
-    low, high = special.low[depth], special.high[depth]
-    if not _covers(special, depth, open_options, remaining):
-        low[:], high[:] = special.low[-1], special.high[-1]
-    special.seen[depth] = open_options
-    special.seen_remaining[depth] = remaining
-    _bound_first_layer(special, depth, open_options, remaining)
+    _first_lines(special, depth, open_options, remaining)
     start = special.sizes[0]
-    _draw_lines(special, depth, 0, 0, start)
-    n_hidden = len(special.bends)
-    first_weight = 0
-    first_bias = 0
-    for layer in range(1, n_hidden):
+    first_weight = first_bias = 0
+    for layer in range(1, len(special.bends)):
         n_in, n_out = special.sizes[layer - 1], special.sizes[layer]
         weights = special.weights[first_weight : first_weight + n_in * n_out].reshape((n_in, n_out))
         for neuron in range(n_out):
-            bias = special.biases[first_bias + neuron]
             place = start + neuron
+            low, high = special.low[depth, place], special.high[depth, place]
+            if special.bends[layer] >= 0 and (low >= 0 or high <= 0):
+                # Its two lines are one already.
+                continue
+            bias, wide = special.biases[first_bias + neuron], special.widen[place]
             coefficients = weights[:, neuron].copy()
             top = _back(special, depth, layer, coefficients, bias, open_options, remaining)
             coefficients = -weights[:, neuron]
             bottom = -_back(special, depth, layer, coefficients, -bias, open_options, remaining)
-            high[place] = min(high[place], top + special.widen[place])
-            low[place] = max(low[place], bottom - special.widen[place])
+            special.high[depth, place] = min(high, top + wide)
+            special.low[depth, place] = max(low, bottom - wide)
         _draw_lines(special, depth, layer, start, start + n_out)
         start += n_out
         first_weight += n_in * n_out
         first_bias += n_out
-    coefficients = special.weights[first_weight : first_weight + special.sizes[n_hidden - 1]].copy()
-    return _back(
-        special, depth, n_hidden, coefficients, special.biases[first_bias], open_options, remaining
-    )
+    return _last_sum(special, depth, open_options, remaining)
+
+
+@numba.njit(cache=True)
+def _first_lines(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> None:
+    """Lines of the first layer for these completions, of the others for all further up."""
+    if not _covers(special, depth, open_options, remaining):
+        special.low[depth], special.high[depth] = special.low[-1], special.high[-1]
+    special.seen[depth] = open_options
+    special.seen_remaining[depth] = remaining
+    _bound_first_layer(special, depth, open_options, remaining)
+    start = 0
+    for layer in range(len(special.bends)):
+        _draw_lines(special, depth, layer, start, start + special.sizes[layer])
+        start += special.sizes[layer]
+
+
+@numba.njit(cache=True)
+def _last_sum(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> float:
+    """The largest output within the lines; leaves what each option adds in ``gains``."""
+    n_hidden = len(special.bends)
+    width = special.sizes[n_hidden - 1]
+    coefficients = special.weights[len(special.weights) - width :].copy()
+    bias = special.biases[len(special.biases) - 1]
+    return _back(special, depth, n_hidden, coefficients, bias, open_options, remaining)
 
 
 @numba.njit(cache=True)
@@ -190,8 +217,8 @@ def _bound_first_layer(
     special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
 ) -> None:
     n_features, width = len(special.counts), special.sizes[0]
-    rises = np.zeros((width, n_features))
-    falls = np.zeros((width, n_features))
+    rises = np.zeros((n_features, width))
+    falls = np.zeros((n_features, width))
     free = special.free[depth]
     for feature in range(n_features):
         if not free >> np.uint64(feature) & np.uint64(1):
@@ -200,14 +227,12 @@ def _bound_first_layer(
             if open_options[feature, option]:
                 for neuron in range(width):
                     step = special.steps[feature, option, neuron]
-                    if step > rises[neuron, feature]:
-                        rises[neuron, feature] = step
-                    elif -step > falls[neuron, feature]:
-                        falls[neuron, feature] = -step
+                    rises[feature, neuron] = max(rises[feature, neuron], step)
+                    falls[feature, neuron] = max(falls[feature, neuron], -step)
     for neuron in range(width):
         here, wide = special.hidden[depth, neuron], special.widen[neuron]
-        top = here + largest(rises[neuron], free, remaining) + wide
-        bottom = here - largest(falls[neuron], free, remaining) - wide
+        top = here + largest(rises[:, neuron], free, remaining) + wide
+        bottom = here - largest(falls[:, neuron], free, remaining) - wide
         special.high[depth, neuron] = min(special.high[depth, neuron], top)
         special.low[depth, neuron] = max(special.low[depth, neuron], bottom)
 
@@ -251,10 +276,7 @@ def _back(
         for neuron in range(n_out):
             constant += coefficients[neuron] * special.biases[last_bias + neuron]
         for neuron in range(n_in):
-            total = 0.0
-            for later in range(n_out):
-                total += weights[neuron, later] * coefficients[later]
-            before[neuron] = total
+            before[neuron] = _product(weights[neuron], coefficients)
         coefficients = before
     gains = special.gains
     for neuron in range(special.sizes[0]):
@@ -266,21 +288,39 @@ def _back(
             continue
         for option in range(1, special.counts[feature]):
             if open_options[feature, option]:
-                total = 0.0
-                for neuron in range(special.sizes[0]):
-                    total += coefficients[neuron] * special.steps[feature, option, neuron]
+                total = _product(coefficients, special.steps[feature, option])
                 gains[feature, option] = total
                 best[feature] = max(best[feature], total)
     special.level[depth] = constant
     return float(constant + largest(best, free, remaining))
 
 
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def _product(left: Any, right: Any) -> float:
+    """The sum of products, in the order that is fastest: the allowance is for any."""
+    total = 0.0
+    for place in range(len(left)):
+        total += left[place] * right[place]
+    return total
+
+
 @numba.njit(cache=True)
 def network_gains(
     special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
 ) -> None:
-    """What each option adds to the linear relaxation; alone, where only one more may change."""
-    special.here[depth] = _forward(special, depth, 0, 0)
+    """What each option adds, with the lines that later layers have from further up: cheap."""
+    special.here[depth] = special.level[depth] = _forward(special, depth, 0, 0)
+    if remaining > 0:
+        _first_lines(special, depth, open_options, remaining)
+        _last_sum(special, depth, open_options, remaining)
+        special.potential[depth] = special.gains
+
+
+@numba.njit(cache=True)
+def closer_gains(
+    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
+) -> None:
+    """The same with all lines drawn anew; exactly, where only one more feature may change."""
     gains = special.potential[depth]
     if remaining > 1:
         network_ceiling(special, depth, open_options, remaining)
@@ -309,8 +349,13 @@ def _forward(special: Specialised, depth: int, feature: int, option: int) -> flo
             elif values[neuron] < 0:
                 values[neuron] *= bend
         n_in, n_out = special.sizes[layer], special.sizes[layer + 1]
-        weights = special.weights[first_weight : first_weight + n_in * n_out].reshape((n_in, n_out))
-        values = values @ weights + special.biases[first_bias : first_bias + n_out]
+        following = special.biases[first_bias : first_bias + n_out].copy()
+        for neuron in range(n_in):
+            if values[neuron] != 0.0:
+                place = first_weight + neuron * n_out
+                for later in range(n_out):
+                    following[later] += values[neuron] * special.weights[place + later]
+        values = following
         first_weight += n_in * n_out
         first_bias += n_out
     return float(values[0])
@@ -320,8 +365,6 @@ def _forward(special: Specialised, depth: int, feature: int, option: int) -> flo
 def _draw_lines(special: Specialised, depth: int, layer: int, start: int, end: int) -> None:
     """Slope and height of the line above and the line below each activation of a layer."""
     bend, lines = special.bends[layer], special.lines
-    if layer == 0:
-        start, end = 0, special.sizes[0]
     for place in range(start, end):
         low, high = special.low[depth, place], special.high[depth, place]
         high = max(low, high)

@@ -24,6 +24,9 @@ Flags = NDArray[np.bool_]
 ROUNDS = 8
 """Most prices tried."""
 
+FALL = 0.75
+"""What remains of a price from one solution of the relaxation to the next."""
+
 GUARD = 2.0**-44
 """More than rounding does to a bound, relative to the amounts it is added up from."""
 
@@ -89,6 +92,33 @@ def within_room(
 
 
 @numba.njit(cache=True)
+def worth_taking(
+    gains: Matrix, costs: Matrix, open_options: Flags, remaining: int, n_prices: int
+) -> NDArray[np.int64]:
+    """What a completion takes at falling prices: options ``(n_prices, F)``, dearer and better.
+
+    The solutions of the relaxation for one room after the other; the last price is nothing.
+    """
+    n_features = len(gains)
+    found = np.zeros((n_prices, n_features), np.int64)
+    best, taken = np.empty(n_features), np.zeros(n_features, np.bool_)
+    price = _dearest(gains, costs, open_options)
+    for number in range(n_prices):
+        if number == n_prices - 1:
+            price = 0.0
+        _relaxed(gains, costs, open_options, price, np.inf, remaining, 0.0, best, taken)
+        for feature in range(n_features):
+            if taken[feature]:
+                for option in range(1, gains.shape[1]):
+                    if open_options[feature, option]:
+                        value = gains[feature, option] - price * costs[feature, option]
+                        if value == best[feature]:
+                            found[number, feature] = option
+        price *= FALL
+    return found
+
+
+@numba.njit(cache=True)
 def _relaxed(
     gains: Matrix,
     costs: Matrix,
@@ -110,7 +140,7 @@ def _relaxed(
                 value = gains[feature, option] - price * costs[feature, option]
                 if value > best[feature]:
                     best[feature], cost_of[feature] = value, costs[feature, option]
-    total = spent = 0.0
+    total = spent = size = 0.0
     for _ in range(remaining):
         place, most = -1, 0.0
         for feature in range(n_features):
@@ -121,9 +151,10 @@ def _relaxed(
         taken[place] = True
         total += most
         spent += cost_of[place]
+        size += abs(cost_of[place])
     if price == 0.0:
         return here + total + GUARD * (abs(here) + total), room - spent
-    size = abs(here) + total + price * (abs(room) + abs(spent))
+    size = abs(here) + total + price * (abs(room) + size)
     return here + price * room + total + GUARD * size, room - spent
 
 

@@ -23,9 +23,9 @@ class Specialised(NamedTuple):
     ``required`` is the margin that a favourable state exceeds, already lowered by more than
     rounding can do: what has a smaller ceiling is never favourable. ``influence`` ``(F,)`` is how
     far a feature alone can raise the margin: a good order of features. The rows of ``free``,
-    ``base``, ``alive``, ``ends``, ``n_trees``, ``potential``, ``here``, ``level``, ``hidden``,
-    ``low``, ``high``, ``seen`` and ``seen_remaining`` belong to a depth of the search, 0 to F; two
-    more of some are a scratch row and the model as it was at the start.
+    ``base``, ``alive``, ``ends``, ``n_trees``, ``potential``, ``here``, ``level``,
+    ``hidden``, ``low``, ``high``, ``seen`` and ``seen_remaining`` belong to a depth of the search,
+    0 to F; two more of some are a scratch row and the model as it was at the start.
 
     What ``narrow`` found at a depth: ``here``, the margin if nothing else changes, and
     ``potential`` ``(F, V)``, what each option adds at most to ``level`` (at least ``here``).

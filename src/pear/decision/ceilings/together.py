@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.ceilings.inside import Inside
+from pear.decision.ceilings.inside import CLOSE, Inside
 from pear.decision.ceilings.specialised import LINEAR, Specialised, blank
 from pear.decision.several import SeveralScores
+from pear.problem.features import States
 
 Matrix = NDArray[np.float64]
 
@@ -33,6 +34,20 @@ class Together:
         """What was read, for certificates."""
         kinds = sorted({member.what for member in self.members})
         return f"{' and '.join(kinds)} of {len(self.members)} models"
+
+    @property
+    def worth_after(self) -> float:
+        """Rows that a search asks before a look inside is the faster way."""
+        return max(member.worth_after for member in self.members)
+
+    def scores(self, states: States) -> Matrix:
+        """The highest scores that the models which could be read allow, shape ``(n,)``."""
+        each = np.stack([member.scores(states) for member in self.members])
+        return np.asarray(np.partition(each, self.doubters - 1, axis=0)[self.doubters - 1])
+
+    def agrees(self, states: States, scores: Matrix) -> bool:
+        """Whether no state has a higher score ``(n,)`` than that."""
+        return bool((scores <= self.scores(states) + CLOSE).all())
 
     def specialise(
         self,

@@ -198,10 +198,11 @@ class Explorer:
                 turned = np.repeat(base[None], len(options), axis=0)
                 turned[:, feature] = options
                 near.append(turned)
-        found = np.unique(np.concatenate(near), axis=0)
+        found = np.concatenate(near)
         found = found[(found > 0).any(axis=1)]
         bounds = bounds_of(self.options, found)[:, self.query]
         least = np.flatnonzero(bounds < below - EQUAL * abs(below))
+        least = least[first_of_each(found[least].astype(float))]
         order = np.lexsort((*self.options.ranks(found[least]).T[::-1], bounds[least]))
         return np.asarray(found[least[order]])
 

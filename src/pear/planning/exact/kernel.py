@@ -12,6 +12,8 @@ completion within the cost that is left can take are closed; a node whose bound 
 dropped. What is left is taken feature by feature, the one that can raise the score most first; a
 feature that is done with is closed, which means that it stays as it is. Hardly anything is listed
 that is not favourable.
+What an open parent's change can take off a change already made is charged to the parent: it costs
+something itself, and only so many may change.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from pear.arrays import Floats
 from pear.decision.ceilings.bound import fix, narrow, narrow_again
+from pear.decision.ceilings.room import worth_taking
 from pear.decision.ceilings.specialised import Specialised
 from pear.planning.exact.options import Choices, Options
 
@@ -348,7 +351,8 @@ class Nodes(NamedTuple):
     """Where a search stands, and what it keeps of each depth D on the way.
 
     ``open_options`` ``(D, K, V)``, ``costs`` ``(D, K, V)`` the least that an option adds,
-    ``feature`` and ``option`` ``(D,)`` the choice being tried, -1 for none yet.
+    ``feature`` and ``option`` ``(D,)`` the choice being tried, -1 for none yet. ``saved`` ``(K,)``
+    is a work area.
     """
 
     cursor: Cursor
@@ -357,6 +361,7 @@ class Nodes(NamedTuple):
     costs: Floats
     feature: NDArray[np.int64]
     option: NDArray[np.int64]
+    saved: Floats
 
 
 def at_the_top(options: Options) -> Nodes:
@@ -373,6 +378,7 @@ def at_the_top(options: Options) -> Nodes:
         costs=np.zeros((depths, k, v)),
         feature=np.full(depths, -1, np.int64),
         option=np.zeros(depths, np.int64),
+        saved=np.zeros(k),
     )
 
 
@@ -415,15 +421,16 @@ def favourable_below(
                 if option < 0:
                     nodes.open_options[depth, feature, 1:] = False
                     nodes.feature[depth] = -1
-                    room = _room(choices, nodes, depth, highest)
-                    alive = room >= 0 and (
+                    remaining = most_steps - steps[depth]
+                    room = _room(choices, nodes, depth, highest, remaining)
+                    alive = room > -np.inf and (
                         narrow_again(
                             special,
                             depth,
                             nodes.open_options[depth],
                             nodes.costs[depth],
                             room,
-                            most_steps - steps[depth],
+                            remaining,
                         )
                         >= special.required
                     )
@@ -456,10 +463,10 @@ def _enter(
     cursor, open_options = nodes.cursor, nodes.open_options[depth]
     highest, made = high.max(), cursor.steps[depth]
     remaining = choices.max_steps.max() - made
-    room = _room(choices, nodes, depth, highest)
+    room = _room(choices, nodes, depth, highest, remaining)
     bound = lead_bound(choices, cursor, depth)
     listed = low[0] < bound <= high[0]
-    affordable = room >= 0
+    affordable = room > -np.inf
     if affordable and cursor.sums.shape[1] > 1:
         affordable, listed, bound = by_query(choices, cursor, depth, made, low, high)
     if not affordable:
@@ -476,41 +483,82 @@ def _enter(
 
 
 @numba.njit(cache=True)
-def _room(choices: Choices, nodes: Nodes, depth: int, highest: float) -> float:
-    """What can still be spent at a node; computes what each open option adds at least."""
+def _room(choices: Choices, nodes: Nodes, depth: int, highest: float, remaining: int) -> float:
+    """What can still be spent at a node; computes what each open option adds at least.
+
+    Minus infinity where what is chosen costs too much already.
+    """
     cursor, open_options, costs = nodes.cursor, nodes.open_options[depth], nodes.costs[depth]
+    chosen, saved = cursor.chosen, nodes.saved
     for feature in range(len(open_options)):
         cursor.undecided[feature] = _next_open(open_options[feature], 0) >= 0
-    spent = 0.0
     for feature in range(len(open_options)):
-        relief = 0.0
+        if cursor.undecided[feature]:
+            own_floor = _relief(choices, nodes, depth, feature)
+            for option in range(1, open_options.shape[1]):
+                changes = choices.changes[feature, option]
+                least = choices.lead_own[feature, option] + changes * own_floor
+                # What costs less than nothing is in ``lead_rest`` already.
+                costs[feature, option] = max(0.0, changes * choices.floor, least)
+    spent = 0.0
+    for number in range(depth):
+        feature = cursor.member[number]
+        option = chosen[feature]
+        if option == 0:
+            continue
+        changes = choices.changes[feature, option]
+        cost = choices.lead_own[feature, option]
         for slot in range(choices.parents.shape[1]):
             parent = choices.parents[feature, slot]
             if parent < 0:
                 break
-            if cursor.chosen[parent] > 0:
-                relief += choices.lead_relief[feature, slot, cursor.chosen[parent]]
-            else:
-                least = 0.0
-                for option in range(1, open_options.shape[1]):
-                    if open_options[parent, option]:
-                        least = min(least, choices.lead_relief[feature, slot, option])
-                relief += least
-        option = cursor.chosen[feature]
-        if option > 0:
-            changes = choices.changes[feature, option]
-            spent += max(
-                changes * choices.floor, choices.lead_own[feature, option] + changes * relief
-            )
-        elif cursor.undecided[feature]:
+            cost += changes * choices.lead_relief[feature, slot, chosen[parent]]
+        above = max(changes * choices.floor, cost)
+        spent += above
+        # What a parent's change can still take off is charged to the parent.
+        for slot in range(choices.parents.shape[1]):
+            parent = choices.parents[feature, slot]
+            if parent < 0:
+                break
+            if chosen[parent] == 0 and cursor.undecided[parent]:
+                for other in range(1, open_options.shape[1]):
+                    relief = changes * choices.lead_relief[feature, slot, other]
+                    costs[parent, other] += max(relief, changes * choices.floor - above)
+    for feature in range(len(open_options)):
+        saved[feature] = 0.0
+        if cursor.undecided[feature]:
             for option in range(1, open_options.shape[1]):
-                changes = choices.changes[feature, option]
-                least = choices.lead_own[feature, option] + changes * relief
-                # What costs less than nothing is in ``lead_rest`` already.
-                costs[feature, option] = max(0.0, changes * choices.floor, least)
-    if spent + choices.lead_rest > highest:
-        return -1.0
-    return highest - spent - choices.lead_rest + TOLERANCE * abs(highest)
+                if open_options[feature, option]:
+                    saved[feature] = max(saved[feature], -costs[feature, option])
+    back = 0.0
+    for _ in range(remaining):
+        place = saved.argmax()
+        back += saved[place]
+        saved[place] = 0.0
+    room = highest - spent - choices.lead_rest
+    if room + back < 0.0:
+        return -np.inf
+    return room + TOLERANCE * (abs(highest) + spent + back)
+
+
+@numba.njit(cache=True)
+def _relief(choices: Choices, nodes: Nodes, depth: int, feature: int) -> float:
+    """The most that parents can take off a change: those chosen, and those still open."""
+    chosen, open_options = nodes.cursor.chosen, nodes.open_options[depth]
+    relief = 0.0
+    for slot in range(choices.parents.shape[1]):
+        parent = choices.parents[feature, slot]
+        if parent < 0:
+            break
+        if chosen[parent] > 0:
+            relief += choices.lead_relief[feature, slot, chosen[parent]]
+        else:
+            least = 0.0
+            for option in range(1, open_options.shape[1]):
+                if open_options[parent, option]:
+                    least = min(least, choices.lead_relief[feature, slot, option])
+            relief += least
+    return relief
 
 
 @numba.njit(cache=True)
@@ -532,3 +580,15 @@ def _most_promising(special: Specialised, nodes: Nodes, depth: int) -> int:
             if open_options[feature, option] and special.potential[depth, feature, option] > most:
                 best, most = feature, special.potential[depth, feature, option]
     return best
+
+
+@numba.njit(cache=True)
+def relaxed_solutions(
+    choices: Choices, special: Specialised, nodes: Nodes, n_prices: int
+) -> NDArray[np.int64]:
+    """Assignments ``(n_prices, K)`` that a relaxation takes for cheap, at falling prices."""
+    open_options, costs = nodes.open_options[0].copy(), nodes.costs[0]
+    remaining = choices.max_steps.max()
+    _room(choices, nodes, 0, np.inf, remaining)
+    narrow(special, 0, open_options, costs, np.inf, remaining)
+    return worth_taking(special.potential[0], costs, open_options, remaining, n_prices)

@@ -59,7 +59,7 @@ class ExactPlanner(Planner):
     problem: Problem
     black_box: BlackBox
     max_length: int | None = None
-    max_rows: int = 200_000
+    max_rows: int = 1_000_000
     max_changes_per_feature: int = 1
     max_seconds: float | None = None
     look_inside: bool = True

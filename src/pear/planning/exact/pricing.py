@@ -17,7 +17,7 @@ from pear.arrays import Floats, Indices
 from pear.planning.exact.options import Choices, Options
 from pear.problem import Limits, Problem
 
-EQUAL = 1e-10
+EQUAL = 1e-12
 """Costs that differ by less than this share of the larger one are the same cost."""
 
 

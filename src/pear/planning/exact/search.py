@@ -19,8 +19,8 @@ from pear.arrays import Flags, Floats, Indices
 from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
 from pear.planning.exact.asking import ScoreMemory, first_of_each
 from pear.planning.exact.bands import BUFFER, Band
-from pear.planning.exact.heuristics import Asking, Explorer
-from pear.planning.exact.kernel import bounds_of
+from pear.planning.exact.heuristics import Asking, Explorer, Favourable
+from pear.planning.exact.kernel import at_the_top, bounds_of, relaxed_solutions
 from pear.planning.exact.options import Options
 from pear.planning.exact.pricing import EQUAL, Pricing, equal
 from pear.problem import Certificate, Limits, walk
@@ -42,8 +42,10 @@ NODES_PER_ROW = 200
 """Nodes that take as long as one row, for one row of weights."""
 CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
 """Rows that take as long as one node with a bound of the score."""
-LOOK_INSIDE = 4_000
-"""Work after which a model that can be looked into is; more for many queries, which share it."""
+N_PRICES = 24
+"""Solutions of the relaxation that are tried."""
+COMPARED = 64
+"""States of a call whose scores are compared with what was read from the model."""
 FIRST_TRY = 4_000
 """Work after which a person without a plan gets a beam; each further try after five times that."""
 TRIES = 3
@@ -116,12 +118,17 @@ class Search:
         self.complete = np.full(queries, -np.inf)
         """All assignments with a bound up to this are scored."""
         self._pricing = Pricing(self.options, self.weights, self.limits)
-        self._enumerated = 0.0
+        self._enumerated, self._readings = 0.0, 0
         self._tries = 0
         self._rounds = 0
         self._out_of_time = False
         self._special: Specialised | None = None
         self._looked = self.inside is None
+        self._heard: list[tuple[Floats, Floats]] = []
+        """States and scores to compare with what is read from the model."""
+        self._unread = (self.complete, self.decided)
+        """What was proven before the model was looked into."""
+        self._misread = False
         if self.memory is None and (queries > 1 or self.max_changes > 1):
             self.memory = ScoreMemory()
 
@@ -140,14 +147,21 @@ class Search:
         scores = yield self.options.start[None]
         self.rows += 1
         self.started, self.start_score = True, float(scores[0])
+        self._compare(self.options.start[None], scores)
         for query in np.flatnonzero(self.start_score > self.required):
             self.best[query] = Incumbent(0.0, 0, (), (), self.start_score)
             self.decided[query] = True
         self._recall()
         band = Band(self.options)
         while not self.decided.all():
+            if self._may_look_inside:
+                self._look_inside()
+                yield from self._try_relaxed()
+                band.begun = False
             yield from self._explore()
             yield from self._work_on(band)
+            if self._misread:
+                band, self._misread = Band(self.options), False
             if self.progress is not None:
                 self.progress(self._progress())
             if self._out_of_time or self._enumerated >= self._most_work or self.left == 0:
@@ -158,8 +172,8 @@ class Search:
 
     @property
     def _work(self) -> float:
-        """Rows asked, and nodes looked at as rows that take as long."""
-        return self.rows + self._enumerated
+        """Rows asked or read, and nodes looked at as rows that take as long."""
+        return self.rows + self._readings + self._enumerated
 
     @property
     def _most_work(self) -> float:
@@ -181,7 +195,6 @@ class Search:
     def _work_on(self, band: Band) -> Generator[Floats, Floats, None]:
         """List the next assignments of a band and score them."""
         if not band.begun:
-            self._look_inside()
             band.begin(self._special)
         high = np.where(self.decided, -np.inf, np.minimum(band.high, self.costs))
         low = np.where(self.decided, -np.inf, self.complete)
@@ -192,9 +205,8 @@ class Search:
             return
         bounds = bounds_of(self.options, pending) if len(high) > 1 else bounds[:, None]
         scored = yield from self._score(pending, bounds)
-        if scored < len(pending) and self._may_look_inside:
+        if self._misread or (scored < len(pending) and self._may_look_inside):
             # Asked one by one, the rest takes longer than another look at the whole band.
-            band.begun = False
             return
         if finished and scored == len(pending):
             closed = np.flatnonzero(~self.decided)
@@ -212,6 +224,8 @@ class Search:
     def _slice(self) -> int:
         """Nodes between two looks at the clock, and within what may still be looked at."""
         most = self._most_work - self._enumerated
+        if not self._looked:
+            most = min(most, max(self._look_after - self._work, 0.0))
         return int(min(SLICE, most) / self._node_work) + 1
 
     @property
@@ -227,7 +241,7 @@ class Search:
         at = 0
         while at < len(pending):
             yield from self._explore()
-            if self.left == 0 or self._out_of_time or self._may_look_inside:
+            if self.left == 0 or self._out_of_time or self._may_look_inside or self._misread:
                 return at
             size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
             if ranks is None:
@@ -292,6 +306,7 @@ class Search:
             known = ~np.isnan(told[:most])
             self.rows += int(known.sum())
             self._out_of_time |= not known.all()
+            self._compare(states[:most][known], told[:most][known])
         return told
 
     def _surely(self, ends: Floats, scores: Floats) -> Asking:
@@ -379,20 +394,26 @@ class Search:
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
         due = min(FIRST_TRY, max(self.max_rows // 16, FIRST_BATCH)) * 5**self._tries
-        late = at_last and not self._tries
+        reading = self._special is not None
+        late = at_last and (reading or not self._tries)
         if not late and (self._tries >= TRIES or self._work < due):
             return
-        tries, self._tries = self._tries, self._tries + 1
         waiting = np.flatnonzero(self.stopped if at_last else ~self.decided)
         without = [query for query in waiting if self.best[query] is None]
-        if without or (tries == 1 and not at_last and self._far(waiting)):
+        if reading and len(self.best) == 1 and not without and (not at_last or self.stop_early):
+            return  # The search itself soon meets better ones.
+        tries, self._tries = self._tries, self._tries + 1
+        again = at_last if reading else tries == 1 and not at_last
+        if without or (
+            again and any(self.lower_bound(int(q)) < FAR * self.costs[q] for q in waiting)
+        ):
             explorer = self._explorer(int(without[0] if without else waiting[0]))
-            most = min(self.left, self.max_rows // 4)
-            if tries == 1:
+            most = self.max_rows // 4 if reading else min(self.left, self.max_rows // 4)
+            if tries == 1 or not without:
                 found = yield from explorer.restarts(most)
             else:
                 found = yield from explorer.beam(8 ** (tries + 1), most)
-            self._propose_found(found.assignments, found.scores)
+            yield from self._propose_found(found)
         improved = tries > 0 or at_last or bool(without) or self.max_changes > 1
         if improved:
             yield from self._improve(waiting)
@@ -408,43 +429,82 @@ class Search:
                 assignment[self.options.by_action] = np.where(ordered == width, 0, ordered)
                 most = min(self.left, self.max_rows // (4 * len(plans)))
                 found = yield from self._explorer(query).local_search(assignment, most)
-                self._propose_found(found.assignments, found.scores)
+                yield from self._propose_found(found)
 
     def _explorer(self, query: int) -> Explorer:
-        return Explorer(self.options, query, float(self.required[query]), self.ask)
+        ask = self.ask if self._special is None else self._read
+        return Explorer(self.options, query, float(self.required[query]), ask)
 
-    def _propose_found(self, assignments: Indices, scores: Floats) -> None:
+    def _read(self, assignments: Indices) -> Asking:
+        """Scores by what was read from the model: as :meth:`ask`, without asking it."""
+        assert self.inside is not None
+        self._readings += len(assignments)
+        return self.inside.scores(self.options.states(assignments))
+        yield
+
+    def _propose_found(self, found: Favourable) -> Generator[Floats, Floats, None]:
+        """Plans that heuristics found; the model itself has the last word on their scores."""
+        assignments, scores = found.assignments, found.scores
         if len(assignments):
+            if self._special is not None:
+                scores = yield from self.ask(assignments)
             self._propose_all(assignments, bounds_of(self.options, assignments), scores)
-
-    def _far(self, queries: Indices) -> bool:
-        """Whether some query may have a much cheaper plan than it knows."""
-        return any(self.lower_bound(q) < FAR * self.costs[q] for q in queries)
 
     # Ceilings
 
     @property
     def _may_look_inside(self) -> bool:
         """Whether the model can still be read, and the search turns out to be work."""
-        enough = LOOK_INSIDE * (3 + self.options.n_queries) / 4
-        return not self._looked and self._work >= enough
+        return not self._looked and self._work >= self._look_after
+
+    @property
+    def _look_after(self) -> float:
+        """Work after which a look inside is the faster way; many queries share that work."""
+        alone = np.inf if self.inside is None else min(self.inside.worth_after, self.max_rows / 16)
+        return float(alone * (3 + self.options.n_queries) / 4)
 
     def _look_inside(self) -> None:
         """Read the model, once."""
-        if not self._may_look_inside or self.inside is None:
-            return
+        assert self.inside is not None
         self._looked = True
+        told, self._heard = self._heard, []
+        if not all(self.inside.agrees(states, scores) for states, scores in told):
+            return
         options = self.options
+        self._unread = (self.complete.copy(), self.decided.copy())
         values = [mine[:width] for mine, width in zip(options.values, options.widths, strict=True)]
         most = int(min(options.choices.max_steps.max(), len(options.columns)))
         self._special = self.inside.specialise(
             options.start, options.columns.tolist(), values, float(self.required.min()), most
         )
 
-    @property
-    def looked_into(self) -> str:
-        """What was read of the model, empty where it stayed a black box."""
-        return "" if self._special is None or self.inside is None else self.inside.what
+    def _try_relaxed(self) -> Generator[Floats, Floats, None]:
+        """Begin with what a relaxation takes for cheap."""
+        if self._special is None:
+            return
+        nodes = at_the_top(self.options)
+        tried = relaxed_solutions(self.options.choices, self._special, nodes, N_PRICES)
+        tried = tried[tried.any(axis=1)].astype(np.intp)
+        if not len(tried):
+            return
+        scores = yield from self._read(tried)
+        good = np.flatnonzero(scores > self.required.min())
+        if len(good):
+            bounds = bounds_of(self.options, tried[good])
+            least = good[np.unique(np.argsort(bounds, axis=0, kind="stable")[:RECALLED])]
+            yield from self._propose_found(Favourable(tried[least], scores[least]))
+
+    def _compare(self, states: Floats, scores: Floats) -> None:
+        """What was read must give the model's own scores; else all that it proved is forgotten."""
+        if self.inside is None or not len(states):
+            return
+        if not self._looked:
+            self._heard.append((states, scores))
+        elif self._special is not None and not self.inside.agrees(
+            states[:COMPARED], scores[:COMPARED]
+        ):
+            self._special, self._misread = None, True
+            self.complete, self.decided = self._unread
 
     # What is proven
 
@@ -475,6 +535,7 @@ class Search:
             max_length=int(self.options.choices.max_steps[query]),
             max_changes_per_feature=self.max_changes,
             reproducible=proven or not self._out_of_time,
+            looked_into=self.inside.what if self._special and self.inside else "",
         )
 
     def _progress(self) -> Progress:
