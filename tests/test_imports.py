@@ -17,7 +17,7 @@ LAYERS = (
     {"datasets"},
     {"decision"},
     {"problem"},
-    {"errors", "optional", "parallel", "arrays", "writing"},
+    {"errors", "optional", "parallel", "arrays", "statistics", "writing"},
 )
 LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}
 # Inside the first and last layers the single arrows that are meant.
@@ -29,6 +29,7 @@ ARROWS = {
     ("cli", "experiments"),
     ("cli", "portfolio"),
     ("optional", "errors"),
+    ("statistics", "arrays"),
     ("writing", "errors"),
     ("parallel", "errors"),
     ("parallel", "optional"),

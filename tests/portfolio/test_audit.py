@@ -13,9 +13,9 @@ from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit, page
 from pear.portfolio.audit.groups import groupings, make_cut
-from pear.portfolio.audit.statistics import amount_test, estimate, holm, paired_test, share_test
 from pear.portfolio.plans import Plans, read_plans
 from pear.problem import Goal
+from pear.statistics import amount_test, estimate, holm, paired_test, share_test
 from tests.portfolio.small_problem import (
     PROBLEM,
     SPACE,

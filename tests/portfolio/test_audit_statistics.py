@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pear.portfolio.audit.statistics import amount_test, paired_test, share_estimate
+from pear.statistics import amount_test, paired_test, share_estimate
 
 
 def test_equal_means_of_other_spread_are_not_taken_as_different():

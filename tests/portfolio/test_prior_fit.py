@@ -16,10 +16,10 @@ from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.portfolio import prior_fit
 from pear.portfolio.audit import audit
-from pear.portfolio.audit.statistics import sign_test
 from pear.portfolio.beliefs import learned_weights, read_under
 from pear.portfolio.prior_fit import FitSettings, _read_all, fit_prior
 from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Question, default_prior
+from pear.statistics import sign_test
 from tests.portfolio.small_problem import PROBLEM, black_box, people
 from tests.portfolio.test_audit import portfolio
 

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
 
-from pear.service.fairness import fairness, groups_of, pairs, sentences
-from pear.service.lender import as_csv
+from pear.service.fairness import Line, Outcome, fairness, groups_of, pairs, sentences
+from pear.service.lender import as_csv, summary
 from pear.service.words import Presenter, catalogue
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
@@ -51,15 +52,21 @@ def test_downloads_hold_every_line(client):
     assert client.get("/api/v1/export?format=xml", headers=LENDER).status_code == 422
 
 
-def test_fairness_by_hand():
-    def row(group, success, effort, questions):
-        outcome = {"success": success, "effort": effort}
-        return {"groups": {"sex": group}, "outcome": outcome, "questions": questions}
+def row(groups, effort, success=True, questions=3):
+    """A line of the lender's list, of a conversation that led to this."""
+    outcome = Outcome(success=success, effort=effort if success else None)
+    facts = {"id": "1", "stage": "plan", "version": 1, "groups": groups, "questions": questions}
+    return Line(**facts, created_at=0.0, updated_at=60.0, expires_at=1e9, outcome=outcome)
 
-    rows = [row("female", True, 10.0, 2)] * 4 + [row("female", False, None, 4)]
-    rows += [row("male", True, 5.0, 1)] * 4 + [{**row("male", True, 5.0, 1), "outcome": None}]
+
+def test_fairness_by_hand():
+    def line_of(group, success, effort, questions):
+        return row({"sex": group}, effort, success, questions)
+
+    rows = [line_of("female", True, 10.0, 2)] * 4 + [line_of("female", False, None, 4)]
+    rows += [line_of("male", True, 5.0, 1)] * 4 + [line_of("male", None, None, 1)]
     female, male = fairness(rows)
-    assert female == {
+    assert female.model_dump() == {
         "feature": "sex",
         "group": "female",
         "people": 5,
@@ -67,7 +74,7 @@ def test_fairness_by_hand():
         "effort": pytest.approx(10.0),
         "questions": pytest.approx((4 * 2 + 4) / 5),
     }
-    assert (male["people"], male["validity"], male["effort"]) == (4, None, None), "too few"
+    assert (male.people, male.validity, male.effort) == (4, None, None), "too few"
 
 
 def test_groups_are_of_protected_features_only():
@@ -86,7 +93,7 @@ def test_the_service_reports_fairness_of_ended_conversations(client):
 
 
 def test_a_table_opened_in_a_spreadsheet_runs_nothing():
-    text = "".join(as_csv([{"id": "1", "reference": "=HYPERLINK(1)"}]))
+    text = "".join(as_csv([summary(replace(row({}, 1.0), reference="=HYPERLINK(1)"))]))
     assert "'=HYPERLINK(1)" in text
 
 
@@ -206,11 +213,6 @@ def test_the_list_is_filtered_by_state_and_reference(client):
     assert found(reference="application 13") == ["Application 13"]
     assert found(reference="%_") == ["50%_off"]
     assert "No case fits" in client.get("/lender?reference=nobody").text
-
-
-def row(groups, effort, success=True):
-    outcome = {"success": success, "effort": effort if success else None}
-    return {"groups": groups, "outcome": outcome, "questions": 3}
 
 
 def test_each_pair_of_groups_is_compared_once_with_its_baseline():

@@ -89,7 +89,7 @@ def test_a_form_sent_twice_is_done_once(visitor):
     assert "another window" not in visitor.html
     store = visitor.client.service.store
     [summary] = store.summaries()[0]
-    assert summary["questions"] == 1
+    assert summary.questions == 1
 
 
 def test_an_answer_in_an_old_window_is_told_where_the_conversation_is(visitor):
@@ -99,7 +99,7 @@ def test_an_answer_in_an_old_window_is_told_where_the_conversation_is(visitor):
     visitor.send("answer", choice="1", key="another")
     assert visitor.status == 409
     assert "another window" in visitor.html
-    assert visitor.client.service.store.summaries()[0][0]["questions"] == 1
+    assert visitor.client.service.store.summaries()[0][0].questions == 1
 
 
 def test_looking_back_loses_nothing_and_answering_again_starts_from_there(visitor):
@@ -108,7 +108,7 @@ def test_looking_back_loses_nothing_and_answering_again_starts_from_there(visito
     assert visitor.title == "What you said to question 1"
     assert "You chose plan B." in visitor.html
     visitor.see("/now")
-    assert visitor.client.service.store.summaries()[0][0]["questions"] == 1
+    assert visitor.client.service.store.summaries()[0][0].questions == 1
     visitor.see("/question/1").send("undo")
     cells = re.findall(r'<span class="value">(.*?)</span>', first)
     assert cells
@@ -134,7 +134,7 @@ def test_none_of_these_asks_which_step_is_too_hard(visitor):
     assert len(limits) >= 2
     assert "at all" in limits[0]
     visitor.send("answer", choice="none")
-    assert visitor.client.service.store.summaries()[0][0]["questions"] == 1
+    assert visitor.client.service.store.summaries()[0][0].questions == 1
     again = visitor.client.get(f"{visitor.base}/question/1").text
     assert "You said: none of these." in again
 
@@ -208,7 +208,7 @@ def test_taking_back_what_was_not_done_changes_nothing(visitor):
     shown = visitor.client.get(f"/api/v1/links/{token}").json()["shown"]
     csrf = service.forms.token(token, shown)
     assert visitor.client.post(f"{visitor.base}/undone", data={"csrf": csrf}).status_code == 409
-    assert service.store.summaries()[0][0]["version"] == 0
+    assert service.store.summaries()[0][0].version == 0
 
 
 def test_the_link_of_a_plan_lives_a_year_from_its_last_use(visitor):
@@ -216,17 +216,17 @@ def test_the_link_of_a_plan_lives_a_year_from_its_last_use(visitor):
     store = visitor.client.service.store
 
     def left():
-        return (store.summaries()[0][0]["expires_at"] - time.time()) / 86400
+        return (store.summaries()[0][0].expires_at - time.time()) / 86400
 
     visitor.see("/now")
     assert left() == pytest.approx(days.expiry_days, abs=0.1)
     visitor.send("accept")
     assert left() == pytest.approx(days.plan_days, abs=0.1) == pytest.approx(365, abs=0.1)
     [row] = store.summaries()[0]
-    store.set_end(row["id"], time.time() + 86400)
+    store.set_end(row.id, time.time() + 86400)
     visitor.see("/now")
     assert left() == pytest.approx(365, abs=0.1)
-    store.set_end(row["id"], time.time() - 1)
+    store.set_end(row.id, time.time() - 1)
     visitor.client.headers["Accept"] = "text/html"
     visitor.see("/now")
     del visitor.client.headers["Accept"]
@@ -294,7 +294,7 @@ def test_deleting_asks_first_and_then_forgets(visitor):
 def test_help_names_the_conversation_and_the_lenders_address(visitor):
     visitor.see("/help")
     [summary] = visitor.client.service.store.summaries()[0]
-    assert f"{summary['id'][:4]}\N{NO-BREAK SPACE}{summary['id'][4:8]}" in visitor.html
+    assert f"{summary.id[:4]}\N{NO-BREAK SPACE}{summary.id[4:8]}" in visitor.html
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_forms_that_mean_nothing_change_nothing(visitor, action, fields):
     csrf = service.forms.token(token, shown)
     answer = visitor.client.post(f"{visitor.base}/{action}", data={"csrf": csrf, **fields})
     assert answer.status_code == 422
-    assert visitor.client.service.store.summaries()[0][0]["version"] == 0
+    assert visitor.client.service.store.summaries()[0][0].version == 0
 
 
 def test_the_demonstration_opens_for_an_example_person(demo):

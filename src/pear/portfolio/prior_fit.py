@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from pear.elicitation.files import Conversation
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
-from pear.portfolio.audit.statistics import Estimate, estimate, sign_test
 from pear.portfolio.beliefs import Reading, read_under
 from pear.preferences import Chosen, GaussianMixturePrior
 from pear.problem.checks import is_whole
+from pear.statistics import Estimate, estimate, sign_test
 
 FEWEST = 20
 """Conversations with a choice that a fit needs, in all."""

@@ -50,10 +50,10 @@ from pear.service.access import (
     new_token,
 )
 from pear.service.engine import Case, News, Notice, Seen, changes
-from pear.service.fairness import groups_of
+from pear.service.fairness import Outcome, groups_of
 from pear.service.schemas import ServiceError, not_found
 from pear.service.settings import Settings
-from pear.service.store import Conflict, Conversation, Outcome, Request, Store, StoredEvent
+from pear.service.store import Conflict, Conversation, Request, Store, StoredEvent, outcome_of
 from pear.service.workers import Searchers, SearchTooLong
 
 
@@ -427,7 +427,7 @@ class Conversations:
                 stage=standing.stage,
                 standing=standing,
                 notices=seen.notices,
-                outcome=Outcome.of(standing),
+                outcome=outcome_of(standing),
                 news=News(),
             )
         except Conflict:

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.elicitation.words import Words, capital
 from pear.problem import Feature, Problem
+from pear.problem.features import Record
+from pear.service import schemas
+from pear.statistics import amount_test, holm, share_test
 
 SMALLEST_GROUP = 5
 """Figures of fewer people are withheld: they would be about someone."""
@@ -24,7 +28,38 @@ CHANCE = 0.05
 """A difference counts where chance alone makes one as large less often, of all compared."""
 
 
-def groups_of(problem: Problem, record: Mapping[str, Any]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Outcome:
+    """How a conversation went, as far as the lender sees it: none of the person's data.
+
+    ``success`` says whether there is a plan, None while that is open; ``steps`` and ``effort`` are
+    the plan's.
+    """
+
+    score: float = 0.0
+    questions: int = 0
+    success: bool | None = None
+    steps: int | None = None
+    effort: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What the lender's list says of a conversation."""
+
+    id: str
+    reference: str | None = None
+    stage: str
+    version: int
+    created_at: float
+    updated_at: float
+    expires_at: float
+    groups: Mapping[str, str]
+    questions: int = 0
+    outcome: Outcome = Outcome()
+
+
+def groups_of(problem: Problem, record: Record) -> dict[str, str]:
     """The protected groups someone belongs to, numbers by tens, hundreds…."""
     return {
         feature.name: _group(feature, record[feature.name])
@@ -46,43 +81,43 @@ def _group(feature: Feature, value: Any) -> str:
     return f"{first:.0f} to {first + width - 1:.0f}"
 
 
-def fairness(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def fairness(lines: Iterable[Line]) -> list[schemas.Group]:
     """Validity, effort and questions by protected group, of conversations that came to an end.
 
     Validity is the share of people for whom there is a plan; effort and questions are means.
     """
-    return [_figures(*name, people) for name, people in _members(rows).items()]
+    return [_figures(*name, people) for name, people in _members(lines).items()]
 
 
-def _members(
-    rows: Iterable[Mapping[str, Any]],
-) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """The outcomes of everyone whose conversation came to an end, by feature and group."""
-    members: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        outcome = row.get("outcome") or {}
-        if outcome.get("success") is None:
-            continue
-        for feature, group in (row.get("groups") or {}).items():
-            members[(feature, group)].append({**outcome, "questions": row["questions"]})
+def _members(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
+    """Everyone whose conversation came to an end, by feature and group."""
+    members: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in lines:
+        for name in line.groups.items() if line.outcome.success is not None else ():
+            members[name].append(line)
     return dict(sorted(members.items()))
 
 
-def _figures(feature: str, group: str, people: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _figures(feature: str, group: str, people: Sequence[Line]) -> schemas.Group:
     shown = len(people) >= SMALLEST_GROUP
     efforts = _efforts(people)
-    return {
-        "feature": feature,
-        "group": group,
-        "people": len(people),
-        "validity": float(np.mean([bool(p["success"]) for p in people])) if shown else None,
-        "effort": float(np.mean(efforts)) if shown and efforts else None,
-        "questions": float(np.mean([p["questions"] for p in people])) if shown else None,
-    }
+    return schemas.Group(
+        feature=feature,
+        group=group,
+        people=len(people),
+        validity=float(_with_plan(people).mean()) if shown else None,
+        effort=float(efforts.mean()) if shown and len(efforts) else None,
+        questions=float(np.mean([line.questions for line in people])) if shown else None,
+    )
 
 
-def _efforts(people: Sequence[Mapping[str, Any]]) -> list[float]:
-    return [p["effort"] for p in people if p["success"] and p.get("effort") is not None]
+def _with_plan(people: Sequence[Line]) -> NDArray[np.bool_]:
+    return np.array([bool(line.outcome.success) for line in people])
+
+
+def _efforts(people: Sequence[Line]) -> Floats:
+    outcomes = [line.outcome for line in people if line.outcome.success]
+    return np.array([outcome.effort for outcome in outcomes if outcome.effort is not None])
 
 
 @dataclass(frozen=True)
@@ -101,19 +136,20 @@ class Pair:
     validity_differs: bool
 
 
-def pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[Pair, ...]:
+def pairs(lines: Iterable[Line]) -> tuple[Pair, ...]:
     """Every group of enough people beside the largest one of its kind.
 
-    >>> def row(group, effort):
-    ...     return {"groups": {"sex": group}, "questions": 3,
-    ...             "outcome": {"success": True, "effort": effort}}
-    >>> people = [row("female", 12 + n % 3) for n in range(20)]
-    >>> [found] = pairs(people + [row("male", 10 + n % 3) for n in range(30)])
+    >>> facts = {"id": "1", "stage": "plan", "version": 1, "created_at": 0.0, "updated_at": 0.0}
+    >>> def line(group, effort):
+    ...     outcome = Outcome(success=True, effort=effort)
+    ...     return Line(**facts, expires_at=0.0, groups={"sex": group}, outcome=outcome)
+    >>> people = [line("female", 12.0 + n % 3) for n in range(20)]
+    >>> [found] = pairs(people + [line("male", 10.0 + n % 3) for n in range(30)])
     >>> found.group, found.baseline, round(found.harder, 2), found.effort_differs
     ('female', 'male', 0.18, True)
     """
-    kinds: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
-    for (feature, group), people in _members(rows).items():
+    kinds: dict[str, dict[str, list[Line]]] = defaultdict(dict)
+    for (feature, group), people in _members(lines).items():
         if len(people) >= SMALLEST_GROUP:
             kinds[feature][group] = people
     found, chances = [], []
@@ -121,10 +157,13 @@ def pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[Pair, ...]:
         baseline = max(groups, key=lambda name: len(groups[name]))
         for group, people in groups.items():
             if group != baseline:
-                found.append((feature, group, baseline, people, groups[baseline]))
-                chances += [_of_efforts(people, groups[baseline])]
-                chances += [_of_shares(people, groups[baseline])]
-    unlikely = _holm(chances)
+                others = groups[baseline]
+                found.append((feature, group, baseline, people, others))
+                efforts = _efforts(people), _efforts(others)
+                enough = min(map(len, efforts)) > 1
+                chances.append(amount_test(*efforts) if enough else 1.0)
+                chances.append(share_test(_with_plan(people), _with_plan(others)))
+    unlikely = [chance <= CHANCE for chance in holm(chances)]
     return tuple(
         _pair(*one, effort_differs=unlikely[2 * place], validity_differs=unlikely[2 * place + 1])
         for place, one in enumerate(found)
@@ -135,43 +174,18 @@ def _pair(
     feature: str,
     group: str,
     baseline: str,
-    people: Sequence[Mapping[str, Any]],
-    others: Sequence[Mapping[str, Any]],
-    **differs: bool,
+    people: Sequence[Line],
+    others: Sequence[Line],
+    *,
+    effort_differs: bool,
+    validity_differs: bool,
 ) -> Pair:
-    own, other = _figures(feature, group, people), _figures(feature, baseline, others)
-    efforts = own["effort"], other["effort"]
-    harder = efforts[0] / efforts[1] - 1 if None not in efforts and efforts[1] else None
-    return Pair(feature, group, baseline, own["validity"], other["validity"], harder, **differs)
-
-
-def _of_efforts(people: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> float:
-    """Probability of efforts this far apart by chance (Welch)."""
-    a, b = _efforts(people), _efforts(others)
-    if min(len(a), len(b)) < 2 or np.ptp([*a, *b]) == 0:
-        return 1.0
-    with np.errstate(all="ignore"):
-        return float(np.nan_to_num(stats.ttest_ind(a, b, equal_var=False).pvalue))
-
-
-def _of_shares(people: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> float:
-    """Probability of shares with a plan this far apart by chance (Fisher, exact)."""
-    table = [
-        [sum(bool(p["success"]) == with_plan for p in group) for with_plan in (True, False)]
-        for group in (people, others)
-    ]
-    return float(stats.fisher_exact(table).pvalue)
-
-
-def _holm(chances: Sequence[float]) -> list[bool]:
-    """Which of several probabilities are too small for chance, all taken together (Holm)."""
-    order = np.argsort(chances, kind="stable")
-    unlikely = [False] * len(chances)
-    for rank, place in enumerate(order):
-        if chances[place] * (len(chances) - rank) > CHANCE:
-            break
-        unlikely[place] = True
-    return unlikely
+    own, other = _efforts(people), _efforts(others)
+    harder = None
+    if len(own) and len(other) and other.mean():
+        harder = float(own.mean() / other.mean() - 1)
+    shares = float(_with_plan(people).mean()), float(_with_plan(others).mean())
+    return Pair(feature, group, baseline, *shares, harder, effort_differs, validity_differs)
 
 
 # In words

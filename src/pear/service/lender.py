@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ from starlette.responses import StreamingResponse
 from pear.service import schemas
 from pear.service.access import KEY_PREFIX, new_token, number_of
 from pear.service.api import IdempotencyKey
-from pear.service.fairness import SMALLEST_GROUP, fairness
+from pear.service.fairness import SMALLEST_GROUP, Line, fairness
 from pear.service.schemas import ServiceError, responses
 from pear.service.service import Service, address_of, service_of
 
@@ -27,52 +26,43 @@ api = APIRouter(prefix="/api/v1", tags=["the lender"])
 LimitQuery = Annotated[int, Query(ge=1, le=1000)]
 OffsetQuery = Annotated[int, Query(ge=0, le=1_000_000)]
 
-FIELDS = (
-    "id",
-    "reference",
-    "stage",
-    "created_at",
-    "updated_at",
-    "expires_at",
-    "questions",
-    "minutes",
-    "success",
-    "steps",
-    "effort",
-)
 
-
-def summary(row: Mapping[str, Any]) -> dict[str, Any]:
+def summary(line: Line) -> schemas.Summary:
     """One line of the lender's list."""
-    outcome = row.get("outcome") or {}
-    return {
-        **{name: row[name] for name in FIELDS if name in row},
-        "minutes": round((row["updated_at"] - row["created_at"]) / 60, 2),
-        "success": outcome.get("success"),
-        "steps": outcome.get("steps"),
-        "effort": outcome.get("effort"),
-    }
+    return schemas.Summary(
+        id=line.id,
+        reference=line.reference,
+        stage=line.stage,
+        created_at=line.created_at,
+        updated_at=line.updated_at,
+        expires_at=line.expires_at,
+        questions=line.questions,
+        minutes=round((line.updated_at - line.created_at) / 60, 2),
+        success=line.outcome.success,
+        steps=line.outcome.steps,
+        effort=line.outcome.effort,
+    )
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def as_csv(rows: Iterable[schemas.Summary]) -> Iterator[str]:
     """The lender's list as a table; a text that a spreadsheet would run is made harmless."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, FIELDS, extrasaction="ignore")
+    writer = csv.DictWriter(out, list(schemas.Summary.model_fields))
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _harmless(row.get(name)) for name in FIELDS})
+        writer.writerow({name: _harmless(value) for name, value in row})
         yield out.getvalue()
         out.seek(0)
         out.truncate()
     yield out.getvalue()
 
 
-def as_json(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def as_json(rows: Iterable[schemas.Summary]) -> Iterator[str]:
     """The lender's list as one JSON object."""
     yield '{"conversations": ['
     total = 0
     for row in rows:
-        yield (", " if total else "") + json.dumps(row)
+        yield (", " if total else "") + row.model_dump_json()
         total += 1
     yield f'], "total": {total}}}'
 
@@ -140,9 +130,7 @@ async def conversations(
     rows, total = await service.database.run(
         lambda: service.store.summaries(limit=limit, offset=offset, stage=stage)
     )
-    return schemas.Page(
-        total=total, conversations=[schemas.Summary(**summary(row)) for row in rows]
-    )
+    return schemas.Page(total=total, conversations=[summary(row) for row in rows])
 
 
 @api.get(
@@ -159,7 +147,7 @@ async def conversation(
     found = await service.database.run(service.store.by_id, conversation_id)
     if found is None:
         raise ServiceError(404, "There is no such conversation.")
-    return summary(found.to_dict())
+    return summary(found)
 
 
 @api.delete("/conversations/{conversation_id}", status_code=204, responses=responses(401, 403))
@@ -182,9 +170,7 @@ async def groups(request: Request) -> schemas.Fairness:
     service = service_of(request)
     await service.lender(request, "read", "fairness")
     found = await run_in_threadpool(fairness, service.store.all_summaries())
-    return schemas.Fairness(
-        smallest_group=SMALLEST_GROUP, groups=[schemas.Group(**group) for group in found]
-    )
+    return schemas.Fairness(smallest_group=SMALLEST_GROUP, groups=[*found])
 
 
 @api.get(

@@ -18,6 +18,7 @@ from pear.service.api import receipt_of
 from pear.service.conversations import View
 from pear.service.fairness import (
     SMALLEST_GROUP,
+    Line,
     fairness,
     group_words,
     pairs,
@@ -171,17 +172,17 @@ async def cases(
     )
 
 
-def _row(request: Request, row: Mapping[str, Any]) -> dict[str, Any]:
-    texts, line = presenter_of(request).texts, summary(row)
-    return {**line, "made": day(line["created_at"], texts), "state": _state(line)}
+def _row(request: Request, line: Line) -> dict[str, Any]:
+    made = day(line.created_at, presenter_of(request).texts)
+    return {**summary(line).model_dump(), "made": made, "state": _state(line)}
 
 
-def _state(line: Mapping[str, Any]) -> str:
+def _state(line: Line) -> str:
     """The state of a case: the name of its text."""
-    if line["expires_at"] <= time.time():
+    if line.expires_at <= time.time():
         return "expired"
-    finished = line["stage"] == "plan" and line["steps"] == 0
-    return "done" if finished else str(line["stage"])
+    finished = line.stage == "plan" and line.outcome.steps == 0
+    return "done" if finished else line.stage
 
 
 async def _case(service: Service, number: str) -> Conversation:
@@ -206,9 +207,10 @@ async def _case_page(
     standing = found.standing
     result = standing.result if standing is not None else None
     used, besides = _facts(request, found)
-    line = summary(found.to_dict())
     dates = {
-        name: day(line[f"{name}_at"], presenter.texts) for name in ("created", "updated", "expires")
+        "created": day(found.created_at, presenter.texts),
+        "updated": day(found.updated_at, presenter.texts),
+        "expires": day(found.expires_at, presenter.texts),
     }
     told = presenter.told(standing) if standing is not None else None
     return _page(
@@ -217,7 +219,7 @@ async def _case_page(
         subject,
         "lender_case.html",
         "list",
-        row={**line, **dates, "state": _state(line)},
+        row={**summary(found).model_dump(), **dates, "state": _state(found)},
         told=told,
         verdict=result.plan.certificate.verdict if result is not None else "",
         confidence=presenter.words.share(result.confidence)
@@ -300,7 +302,7 @@ async def renew(request: Request, number: str) -> Response:
 async def ask_to_delete(request: Request, number: str) -> Response:
     """Ask before a case is deleted."""
     service, key, subject = await required(request, "administer")
-    row = summary((await _case(service, number)).to_dict())
+    row = summary(await _case(service, number))
     return _page(request, key, subject, "lender_delete.html", "list", row=row)
 
 
@@ -394,9 +396,9 @@ async def fairness_page(request: Request) -> Response:
     protected = [f.name for f in service.problem.space.features if f.protected]
     lines = [
         {
-            **group,
-            "label": group_words(words, group["feature"], group["group"]),
-            "pair": beside.get((group["feature"], group["group"])),
+            **group.model_dump(),
+            "label": group_words(words, group.feature, group.group),
+            "pair": beside.get((group.feature, group.group)),
         }
         for group in found
     ]

@@ -50,6 +50,7 @@ from pear.service.database import (
     served,
 )
 from pear.service.engine import News, Notice
+from pear.service.fairness import Line, Outcome
 from pear.writing import replacing
 
 
@@ -61,32 +62,8 @@ StoredEvent = Mapping[str, Any]
 """What was said, as it is stored: whether it can be read depends on the problem of the day."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a conversation went, as far as the lender sees it: none of the person's data.
-
-    ``success`` says whether there is a plan, None while that is open; ``steps`` and ``effort`` are
-    the plan's.
-    """
-
-    score: float = 0.0
-    questions: int = 0
-    success: bool | None = None
-    steps: int | None = None
-    effort: float | None = None
-
-    @classmethod
-    def of(cls, standing: Standing) -> Outcome:
-        """How it went so far, from where it stands."""
-        outcome = cls(standing.score, standing.answered)
-        if standing.stage == "plan" and standing.result is not None:
-            plan = standing.result.plan
-            return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
-        return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
-
-
 @dataclass(frozen=True, kw_only=True)
-class Conversation:
+class Conversation(Line):
     """One row: what is known of a conversation at its ``version``.
 
     ``record`` is the one the decision was made with, ``said`` the stored form of everything that
@@ -95,20 +72,10 @@ class Conversation:
     correction the lender has yet to confirm.
     """
 
-    id: str
-    reference: str | None = None
-    stage: str
-    version: int
-    created_at: float
-    updated_at: float
-    expires_at: float
     problem_fingerprint: str
     model_fingerprint: str
     seed: int
     record: Record
-    groups: Mapping[str, str]
-    questions: int = 0
-    outcome: Outcome = Outcome()
     said: tuple[StoredEvent, ...] = ()
     news: News = field(default_factory=News)
     notices: tuple[Notice, ...] = ()
@@ -133,6 +100,15 @@ class Conversation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
         return stored_form(vars(self))
+
+
+def outcome_of(standing: Standing) -> Outcome:
+    """How a conversation went so far, from where it stands."""
+    outcome = Outcome(standing.score, standing.answered)
+    if standing.stage == "plan" and standing.result is not None:
+        plan = standing.result.plan
+        return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
+    return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
 
 
 @dataclass(frozen=True)
@@ -182,8 +158,7 @@ class Request:
 
 
 COLUMNS = [conversations.c[column.name] for column in fields(Conversation)]
-HIDDEN = ("record", "said", "news", "notices", "standing", "asked", "pin_hash")
-SUMMARY = [c for c in COLUMNS if c.name not in HIDDEN]
+LINE = [conversations.c[column.name] for column in fields(Line)]
 TYPED: dict[str, TypeAdapter[Any]] = {
     "said": TypeAdapter(tuple[StoredEvent, ...]),
     "news": TypeAdapter(News),
@@ -426,32 +401,33 @@ class Store:
 
     def summaries(
         self, *, limit: int = 100, offset: int = 0, stage: str | None = None, reference: str = ""
-    ) -> tuple[list[dict[str, Any]], int]:
+    ) -> tuple[list[Line], int]:
         """Conversations for the lender, newest first, and how many there are: those of one
         ``stage``, and those whose ``reference`` holds a text, capital letters or not."""
         named = conversations.c.reference.icontains(reference, autoescape=True)
         matching = and_(
             conversations.c.stage == stage if stage else true(), named if reference else true()
         )
-        query = select(*SUMMARY).where(matching).order_by(conversations.c.created_at.desc())
+        query = select(*LINE).where(matching).order_by(conversations.c.created_at.desc())
         total = select(func.count()).select_from(conversations).where(matching)
         with self.database.reading() as connection:
-            rows = connection.execute(query.limit(limit).offset(offset)).mappings()
-            return [dict(row) for row in rows], int(connection.execute(total).scalar_one())
+            rows = connection.execute(query.limit(limit).offset(offset))
+            lines = [Line(**_typed(row)) for row in rows]
+            return lines, int(connection.execute(total).scalar_one())
 
-    def all_summaries(self) -> Iterator[dict[str, Any]]:
+    def all_summaries(self) -> Iterator[Line]:
         """Every conversation's line, newest first, a few hundred in memory at a time."""
         when, number = conversations.c.created_at, conversations.c.id
-        query = select(*SUMMARY).order_by(when.desc(), number.desc()).limit(AT_ONCE)
-        last: dict[str, Any] | None = None
+        query = select(*LINE).order_by(when.desc(), number.desc()).limit(AT_ONCE)
+        last: Line | None = None
         while True:
             after = query
             if last is not None:
-                earlier = (when == last["created_at"]) & (number < last["id"])
-                after = query.where((when < last["created_at"]) | earlier)
+                earlier = (when == last.created_at) & (number < last.id)
+                after = query.where((when < last.created_at) | earlier)
             # No connection is held while a slow reader takes these.
             with self.database.reading() as connection:
-                rows = [dict(row) for row in connection.execute(after).mappings()]
+                rows = [Line(**_typed(row)) for row in connection.execute(after)]
             yield from rows
             if len(rows) < AT_ONCE:
                 return

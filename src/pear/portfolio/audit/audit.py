@@ -23,7 +23,12 @@ from pear.portfolio.audit.groups import (
     names_of,
 )
 from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
-from pear.portfolio.audit.statistics import (
+from pear.portfolio.beliefs import read_under
+from pear.portfolio.plans import Plans
+from pear.portfolio.run import Model, Search, load_black_box
+from pear.preferences import GaussianMixturePrior
+from pear.problem import Problem
+from pear.statistics import (
     amount_test,
     estimate,
     gained_or_lost_test,
@@ -32,11 +37,6 @@ from pear.portfolio.audit.statistics import (
     share_estimate,
     share_test,
 )
-from pear.portfolio.beliefs import read_under
-from pear.portfolio.plans import Plans
-from pear.portfolio.run import Model, Search, load_black_box
-from pear.preferences import GaussianMixturePrior
-from pear.problem import Problem
 
 
 @dataclass(frozen=True)

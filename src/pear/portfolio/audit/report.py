@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pear.portfolio.audit.statistics import Estimate
 from pear.problem.words import show_number
+from pear.statistics import Estimate
 
 MEASURES = {
     "plan": "share of the refused with a plan",
