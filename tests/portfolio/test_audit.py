@@ -223,7 +223,7 @@ def test_plans_of_something_else_are_refused(planned, tmp_path):
         read_plans(write(pd.concat([once, once.iloc[3:9]]), tmp_path / "twice.parquet"), PROBLEM)
     unfair = pd.read_parquet(planned / "unfair.parquet").assign(weights="garbage")
     garbage = write(unfair, tmp_path / "garbage.parquet")
-    with pytest.raises(InvalidData, match="no weights: 'garbage'"):
+    with pytest.raises(InvalidData, match="not weights: 'garbage'"):
         audit(PROBLEM, read_plans(garbage, PROBLEM), model=black_box(of_sex=15.0))
 
 

@@ -118,7 +118,7 @@ def test_stated_weights_are_read_back_or_refused():
     assert weights_from("[1, 2]", 2, None).tolist() == [[1, 2]]
     assert weights_from("[[1, 2], [3, 4]]", 2, None).tolist() == [[1, 2], [3, 4]]
     for text in ("", "[1]", "[[[1, 2]]]", '{"seed": 1}', '["a", "b"]', "nan"):
-        with pytest.raises(InvalidData, match="no weights"):
+        with pytest.raises(InvalidData, match="not weights"):
             weights_from(text, 2, None)
     with pytest.raises(InvalidSetting, match="made under a prior"):
         weights_from(stated(draws), 6, None)
