@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -108,9 +109,14 @@ class Talk:
         self.path = f"/api/v1/links/{self.token}"
 
     def read(self):
-        answer = self.client.get(self.path)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        """What is shown now; on a busy machine, once the search for it has ended."""
+        ended = time.monotonic() + 60
+        while True:
+            answer = self.client.get(self.path)
+            assert answer.status_code == 200, answer.text
+            if answer.json()["stage"] != "waiting" or time.monotonic() > ended:
+                return answer.json()
+            time.sleep(0.05)
 
     def post(self, what, body=None, key=None, shown=None):
         """Do something about what is shown now, or about what was ``shown`` before."""
@@ -132,5 +138,6 @@ class Talk:
     def finish(self, choice=0):
         view = self.read()
         while view["stage"] == "question":
-            view = self.answer(choice, view["shown"]).json()
+            self.answer(choice, view["shown"])
+            view = self.read()
         return view
