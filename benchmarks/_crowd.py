@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -189,14 +189,29 @@ def engine_alone(records: list[dict[str, Any]]) -> list[float]:
     return seconds
 
 
-async def everyone(service: Service, records: list[Any], think: float, tally: Tally) -> float:
-    """All conversations at once; seconds until the last one ended."""
+async def everyone(
+    service: Service,
+    records: list[Any],
+    think: float,
+    tally: Tally,
+    *,
+    answers: float = float("inf"),
+    seconds: float = float("inf"),
+) -> float:
+    """All conversations at once; seconds until the last one ended, or there is enough of it."""
     limits = httpx.Limits(max_connections=len(records) + 10)
     async with httpx.AsyncClient(base_url=service.address, timeout=120.0, limits=limits) as client:
         began = time.perf_counter()
-        await asyncio.gather(
+        crowd = asyncio.gather(
             *(person(client, service.key, r, think, i, tally) for i, r in enumerate(records))
         )
+        while not crowd.done():
+            await asyncio.sleep(0.05)
+            if len(tally.seconds) >= answers or time.perf_counter() - began >= seconds:
+                crowd.cancel()
+                break
+        with suppress(asyncio.CancelledError):
+            await crowd
         return time.perf_counter() - began
 
 

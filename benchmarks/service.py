@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,16 @@ SILENT = 1_300
 """Half-open connections; more than most systems give a process files."""
 
 
-def measure_load(people: int, think: float, database: str, workers: int) -> dict[str, float]:
+def measure_load(
+    people: int, think: float, database: str, workers: int, seconds: float
+) -> dict[str, float]:
     """Many people at once."""
     records = refused_people(people)
     alone = float(np.median(engine_alone(records[:12])))
     tally = Tally()
     with running(database, max(1, 2 // workers), workers) as service:
         before = service.processor_seconds()
-        total = asyncio.run(everyone(service, records, think, tally))
+        total = asyncio.run(everyone(service, records, think, tally, seconds=seconds))
         used = service.processor_seconds() - before
     milliseconds = 1000 * np.array(tally.seconds)
     median, p95 = np.percentile(milliseconds, [50, 95])
@@ -73,13 +75,14 @@ def measure_load(people: int, think: float, database: str, workers: int) -> dict
         f"of each conversation counted in; {used / total:.2f} processors busy on average, "
         f"{os.getloadavg()[0]:.1f} processes at work on this machine of {os.cpu_count()} processors"
     )
-    counts = np.array(tally.questions)
+    counts = np.array(tally.questions or [0])
     print(
         f"questions per person: median {np.median(counts):.0f}, "
         f"{np.mean((counts >= 3) & (counts <= 5)):.0%} had 3 to 5, most {counts.max()}"
     )
     return {
         "load.people": people,
+        "load.ended": len(tally.questions),
         "load.think_seconds": think,
         "load.answers": len(milliseconds),
         "load.answers_per_second": len(milliseconds) / total,
@@ -278,16 +281,7 @@ asyncio.run(main())
 
 
 TURN_ANSWERS = 60
-
-
-async def for_a_while(work: Coroutine[Any, Any, float], tally: Tally) -> None:
-    """Everyone, until there are answers enough for a median."""
-    crowd = asyncio.create_task(work)
-    while len(tally.seconds) < TURN_ANSWERS and not crowd.done():
-        await asyncio.sleep(0.05)
-    crowd.cancel()
-    with suppress(asyncio.CancelledError):
-        await crowd
+"""Answers in a turn with one link hammering, and in one without."""
 
 
 def measure_unfair(people: int, think: float, folder: str) -> dict[str, float]:
@@ -303,7 +297,7 @@ def measure_unfair(people: int, think: float, folder: str) -> dict[str, float]:
                 time.sleep(1.0)
             tally = Tally()
             try:
-                asyncio.run(for_a_while(everyone(service, records, think, tally), tally))
+                asyncio.run(everyone(service, records, think, tally, answers=TURN_ANSWERS))
             finally:
                 if process is not None:
                     process.kill()
@@ -420,6 +414,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="40 people who think for 4 seconds")
     parser.add_argument("--people", type=int)
     parser.add_argument("--think", type=float, help="seconds per question")
+    parser.add_argument("--seconds", type=float, default=600.0, help="the longest the load lasts")
     parser.add_argument("--workers", type=int, default=1, help="web processes")
     parser.add_argument("--database", help="an empty PostgreSQL database in place of SQLite")
     parser.add_argument("--only", help="one part: load, crash, stale, unfair, halfopen, deleted")
@@ -433,7 +428,7 @@ def main() -> None:
         load = options.database or f"sqlite:///{folder}/load.db"
         some = 12 if options.quick else 40
         parts: dict[str, Callable[[], dict[str, float]]] = {
-            "load": lambda: measure_load(people, think, load, options.workers),
+            "load": lambda: measure_load(people, think, load, options.workers, options.seconds),
             "crash": lambda: measure_crash(some, f"sqlite:///{folder}/crash.db"),
             "stale": lambda: measure_stale(folder, some),
             "unfair": lambda: measure_unfair(some, 1.0, folder),
