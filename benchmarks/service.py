@@ -280,7 +280,7 @@ asyncio.run(main())
 """
 
 
-TURN_ANSWERS = 60
+TURN_ANSWERS = 40
 """Answers in a turn with one link hammering, and in one without."""
 
 
