@@ -20,6 +20,7 @@ from pear.service.api import IdempotencyKey
 from pear.service.fairness import SMALLEST_GROUP, Line, fairness
 from pear.service.schemas import ServiceError, responses
 from pear.service.service import Service, address_of, service_of
+from pear.service.store import Conversation
 
 api = APIRouter(prefix="/api/v1", tags=["the lender"])
 
@@ -133,20 +134,21 @@ async def conversations(
     return schemas.Page(total=total, conversations=[summary(row) for row in rows])
 
 
-@api.get(
-    "/conversations/{conversation_id}",
-    responses=responses(401, 403),
-    response_model=schemas.Summary,
-)
+async def _found(service: Service, number: str) -> Conversation:
+    found = await service.database.run(service.store.by_id, number)
+    if found is None:
+        raise ServiceError(404, "There is no such conversation.")
+    return found
+
+
+@api.get("/conversations/{conversation_id}", responses=responses(401, 403))
 async def conversation(
     request: Request, conversation_id: Annotated[str, Path(max_length=64)]
-) -> Any:
+) -> schemas.Summary:
     """How one conversation goes."""
     service = service_of(request)
     await service.lender(request, "read", "read", conversation_id)
-    found = await service.database.run(service.store.by_id, conversation_id)
-    if found is None:
-        raise ServiceError(404, "There is no such conversation.")
+    found = await _found(service, conversation_id)
     return summary(found)
 
 
@@ -157,9 +159,7 @@ async def delete(
     """Delete a conversation and everything in it."""
     service = service_of(request)
     await service.lender(request, "administer", "delete", conversation_id)
-    found = await service.database.run(service.store.by_id, conversation_id)
-    if found is None:
-        raise ServiceError(404, "There is no such conversation.")
+    found = await _found(service, conversation_id)
     await service.forget(found)
     return Response(status_code=204)
 
