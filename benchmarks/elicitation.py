@@ -45,6 +45,8 @@ class Study:
     response: ResponseModel
     questions: int
     settings: Settings = field(default_factory=Settings)
+    believed: ResponseModel | None = None
+    """What the conversation believes of how people answer; else the truth."""
     hard: bool = False
     """Answered by the published set Hard in place of All."""
 
@@ -83,6 +85,7 @@ def main() -> None:
         Study("adult_hard", right, hard.weights, careful, 5, two, hard=True),
         Study("k2_logistic", right, weights, paper, 10, two),
         Study("k4_logistic", right, weights, paper, 4, four),
+        Study("k2_logistic_unknown", right, weights, paper, 5, two, believed=Settings().response),
         Study("wide_k2", wide, wide_people, careful, 8, two),
         Study("wide_noisy_k4", wide, wide_people, noisy, 8, four),
         Study("wrong_prior", right, strangers, careful, 10, two),
@@ -106,6 +109,7 @@ def main() -> None:
             study.weights[: len(states) : share],
             study.prior,
             response=study.response,
+            believed=study.believed,
             settings=study.settings,
             n_questions=study.questions,
             workers=arguments.workers,
@@ -133,6 +137,7 @@ def headline(curves: dict[str, pd.DataFrame]) -> dict[str, float]:
         "excess.k4_noiseless_2": ("k4_noiseless", 2),
         "excess.adult_hard_4": ("adult_hard", 4),
         "excess.k2_logistic_5": ("k2_logistic", 5),
+        "excess.k2_logistic_unknown_5": ("k2_logistic_unknown", 5),
         "excess.wide_k2_6": ("wide_k2", 6),
         "excess.wide_noisy_k4_8": ("wide_noisy_k4", 8),
         "excess.wrong_prior_10": ("wrong_prior", 10),

@@ -10,7 +10,7 @@ from pear.elicitation.says import Answered
 from pear.elicitation.simulation import converse
 from pear.errors import InvalidSetting
 from pear.planning.exact import ExactPlanner
-from pear.preferences import Chosen, GaussianMixturePrior, Noiseless
+from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Noiseless
 from pear.problem import Action, Feature, Problem
 from tests.elicitation.small_lender import PERSON, lender, prior
 
@@ -120,7 +120,7 @@ def test_somebody_unlike_anyone_before_is_asked_what_tells():
     assert [step.feature for step in last.steps] == ["savings"]
 
 
-def answering(right):
+def answering(right, plans=((1,), (2,)), **changes):
     """A conversation with somebody who prefers savings to debt, as all we know do, or not."""
     problem = Problem(
         [Feature(name, scale=(0, 10)) for name in ("income", "savings", "debt")],
@@ -129,9 +129,9 @@ def answering(right):
     model = from_callable(lambda s: np.where(s.sum(axis=1) >= 10, 0.9, 0.1), problem)
     kinds = np.array([[20.0, 40.0, 60.0]])
     prior = GaussianMixturePrior(kinds, np.full((1, 3), 9.0), background_weight=0.0)
-    session = Session(ExactPlanner(problem, model), np.zeros(3), prior, min_gain=0.0)
+    session = Session(ExactPlanner(problem, model), np.zeros(3), prior, min_gain=0.0, **changes)
     for answer in right:
-        session.say(Answered(Chosen(0 if answer else 1), (0.0, 0.0, 0.0), ((1,), (2,))))
+        session.say(Answered(Chosen(0 if answer else 1), (0.0, 0.0, 0.0), plans))
     return session
 
 
@@ -147,3 +147,34 @@ def test_answers_that_fit_nobody_are_a_surprise_and_the_result_says_so():
     assert session.so_far().unlike
     session.undo()
     assert session.surprise == 0
+
+
+def test_who_is_like_nobody_gets_the_plan_that_is_good_for_many():
+    # All we know find income easiest; this person says three times that savings are easier.
+    session = answering([False] * 3, ((0,), (1,)), response=Logistic(0.9))
+    weights = session.posterior.mean()
+    assert weights[1] < weights[0]
+    assert session.unlike
+    assert session.so_far().plan.moves == session.recommend().plan.moves == (0,)
+    assert session.recommend().plan.certificate.verdict == "optimal"
+
+
+def test_what_is_believed_of_answers_may_differ_from_how_people_answer():
+    problem = Problem(
+        [Feature(name, scale=(0, 10)) for name in ("income", "savings")],
+        [Action(f"do {name}", name, "add", (10.0,)) for name in ("income", "savings")],
+    )
+    model = from_callable(lambda s: np.where(s.sum(axis=1) >= 10, 0.9, 0.1), problem)
+    prior = GaussianMixturePrior(np.array([[30.0, 31.0]]), np.full((1, 2), 100.0))
+    weights = np.array([[40.0, 20.0]])
+    each = [
+        simulate(
+            ExactPlanner(problem, model), np.zeros((1, 2)), weights, prior, response=Noiseless(),
+            believed=believed, n_questions=1, settings=Settings(n_particles=200),
+        )["cost"].tolist()
+        for believed in (None, Noiseless(), Logistic(1e-9))
+    ]  # fmt: skip
+    assert each[0] == each[1]
+    # One who is believed to answer by chance teaches nothing.
+    assert each[2][0] == each[2][1]
+    assert each[0][1] == 20.0

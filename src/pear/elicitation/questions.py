@@ -17,19 +17,21 @@ from math import comb
 
 import numpy as np
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
+from pear.elicitation.says import Answered
 from pear.elicitation.settings import Settings
 from pear.elicitation.shown import Loosening
 from pear.errors import InvalidSetting
 from pear.planning.planner import Memory, Planner
 from pear.preferences import (
+    Chosen,
     GaussianMixturePrior,
     Noiseless,
     ParticlePosterior,
     Posterior,
     ResponseModel,
 )
-from pear.preferences.posterior import systematic
+from pear.preferences.posterior import surprise, systematic
 from pear.problem import Action, Certificate, Limits, Plan, Problem, costs_under
 from pear.problem.costs import padded, roll_out
 from pear.problem.limits import Limit, as_limits
@@ -40,6 +42,9 @@ WITHIN = 1.05
 
 JUDGES = 2_000
 """Most samples a pool is judged by."""
+
+MOST_SETS = 100
+"""Most choice sets that are compared for one question."""
 
 STRANGERS = 16
 """Samples of the background that plans are made for besides the draws. People unlike anyone before
@@ -107,6 +112,38 @@ def greedy_choice_set(
         allowed[column] = False
         best = np.minimum(best, costs[:, column])
     return tuple(chosen)
+
+
+def best_choice_set(
+    costs: Floats, weights: Floats, k: int, among: Sequence[int]
+) -> tuple[int, ...]:
+    """Columns of the choice set of at most k plans with the largest EUS, noiseless.
+
+    All sets of the plans likeliest to be the best are tried; ``among`` are the columns allowed. The
+    plan of least expected cost comes first.
+
+    >>> costs = np.array([[2.0, 4.0, 2.9], [6.0, 0.0, 2.9]])
+    >>> best_choice_set(costs, np.array([0.5, 0.5]), 2, (0, 1, 2))
+    (1, 0)
+    """
+    if not len(among):
+        return ()
+    columns = _contenders(costs, weights, k, np.array(among, np.intp))
+    sets = np.array(list(combinations(columns.tolist(), min(k, len(columns)))), np.intp)
+    least = [float(weights @ costs[:, chosen].min(axis=1)) for chosen in sets]
+    best = sets[int(np.argmin(np.round(least, 9)))]
+    expected = weights @ costs[:, best]
+    return tuple(best[np.argsort(expected, kind="stable")].tolist())
+
+
+def _contenders(costs: Floats, weights: Floats, k: int, among: Indices) -> Indices:
+    """The columns likeliest to be the best, as many as make ``MOST_SETS`` sets of k."""
+    most = min(k, len(among))
+    while most < len(among) and comb(most + 1, k) <= MOST_SETS:
+        most += 1
+    mine = costs[:, among]
+    shares = np.bincount(mine.argmin(axis=1), weights, len(among))
+    return among[np.lexsort((weights @ mine, -shares))[:most]]
 
 
 def exhaustive_choice_set(
@@ -281,7 +318,10 @@ def view_of(
         among = [i for i in askable if pool.plans[i].moves in moves]
         size = min(len(chosen) + 1, settings.k)
         chosen = greedy_choice_set(costs, weights, size, chosen, among)
-    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
+    if settings.pool == "mean":
+        chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
+    else:
+        chosen = best_choice_set(costs, weights, settings.k, askable)
     gain = expected_gain(costs, weights, chosen)
     return View(state, pool, draws, expected, best, chosen, gain, memory)
 
@@ -401,6 +441,19 @@ def _independent(problem: Problem, first: Action, second: Action) -> bool:
     needs = [r.feature for action in (first, second) for r in action.requires]
     linked = pair in problem.costs.edges or pair[::-1] in problem.costs.edges
     return pair[0] != pair[1] and not linked and not set(pair) & set(needs)
+
+
+def surprise_of(
+    problem: Problem, answers: Sequence[Answered], beliefs: Sequence[Posterior]
+) -> float:
+    """How far choices are from what anybody believed in would choose, in standard deviations;
+    each is judged by what was believed before it."""
+    nats = variance = 0.0
+    for said, posterior in zip(answers, beliefs, strict=False):
+        if isinstance(said.answer, Chosen):
+            more, its_own = surprise(posterior, said.question(problem), said.answer)
+            nats, variance = nats + more, variance + its_own
+    return float(nats / np.sqrt(variance)) if variance > 0 else 0.0
 
 
 # Plans beside the best one

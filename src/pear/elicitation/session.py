@@ -28,6 +28,7 @@ from pear.elicitation.questions import (
     rebuilt,
     shorter_plans,
     start_posterior,
+    surprise_of,
     urgent_first,
     view_of,
 )
@@ -56,7 +57,6 @@ from pear.errors import ConversationError, FingerprintMismatch, InvalidInput
 from pear.planning.planner import Memory, Planner, confirm
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
-from pear.preferences.posterior import surprise
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
 from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
@@ -296,9 +296,12 @@ class Session:
         return Question(number, plans, differences(plans), view.gain, left, view.efforts)
 
     def best(self) -> Plan | None:
-        """The plan of the pool with the least expected cost; None where no plan was found."""
+        """The plan of the pool with the least expected cost, as in :meth:`recommend`, if any."""
         view = self._view(at_start=True)
-        return view.pool.plans[view.best] if len(view.pool) else None
+        if not len(view.pool):
+            return None
+        costs = view.pool.costs(self._anybody()).mean(axis=0) if self.unlike else view.expected
+        return view.pool.plans[int(np.argmin(np.round(costs, 9)))]
 
     def so_far(self) -> Result | None:
         """The best plan so far and how sure we are, without a new search; None without a plan."""
@@ -308,20 +311,34 @@ class Session:
     def recommend(self, proof: Planner | None = None) -> Result:
         """The plan of least expected cost by what the person told us, with its certificate.
 
+        For answers that fit nobody we know, that of least cost for anybody: one good for many.
         Where the session's own planner proves nothing, one with a larger budget may: ``proof``.
         """
         view = self._view(at_start=True)
         # Algorithm 1 ends with the plan for the mean weight, ours with that of least mean cost.
         weights = self.posterior.mean() if self.settings.pool == "mean" else view.draws
+        if self.unlike:
+            weights = self._anybody()
         rng = self._rng(self.n_answers, 4)
         plan = self.planner.plan(self.start, weights, limits=self.limits, rng=rng)
         if proof is not None and plan.certificate.verdict not in ("optimal", "infeasible"):
             longer = proof.plan(self.start, weights, limits=self.limits, rng=rng)
             plan = longer if longer.success or not plan.success else plan
-        if not plan.success and len(view.pool):
-            plan = view.pool.plans[view.best]
+        if not plan.success and (found := self.best()) is not None:
+            plan = found
         [plan] = urgent_first(self.planner, self.start, [plan])
         return self._result(plan)
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the answers fit nobody we know; one unlike anyone before is believed."""
+        stranger = self.prior.background
+        known = stranger is None or self.posterior.component_shares()[stranger] < 0.5
+        return bool(known and self.surprise > SURPRISED)
+
+    def _anybody(self) -> Floats:
+        """Weights of anybody of the prior, shape ``(n, p)``."""
+        return self._beliefs[0][0].draw(self.settings.draws, self._rng(0, 5))
 
     @property
     def surprise(self) -> float:
@@ -329,12 +346,8 @@ class Session:
 
         About 0 for people like those of the prior, above 3 for hardly any of them.
         """
-        problem, nats, variance = self.planner.problem, 0.0, 0.0
-        for said, (posterior, _, _) in zip(self.position.answers, self._beliefs, strict=False):
-            if isinstance(said.answer, Chosen):
-                more, its_own = surprise(posterior, said.question(problem), said.answer)
-                nats, variance = nats + more, variance + its_own
-        return float(nats / np.sqrt(variance)) if variance > 0 else 0.0
+        beliefs = [posterior for posterior, _, _ in self._beliefs]
+        return surprise_of(self.planner.problem, self.position.answers, beliefs)
 
     def result(self, proof: Planner | None = None) -> Result:
         """The plan accepted, else the recommended one, with its reasons, shorter alternatives,
@@ -425,8 +438,8 @@ class Session:
     def _result(self, plan: Plan) -> Result:
         view = self._view(at_start=True)
         sure = view.confidence(plan, self.planner.problem)
-        unlike = self.surprise > SURPRISED
-        return Result(plan, sure, self._questions_left(view.gain), view.gain, unlike=unlike)
+        left = self._questions_left(view.gain)
+        return Result(plan, sure, left, view.gain, unlike=self.unlike)
 
     def _worth_asking(self, view: View) -> bool:
         return len(view.chosen) >= 2 and view.gain >= max(self.settings.min_gain, 1e-9)

@@ -113,6 +113,7 @@ def simulate(
     prior: GaussianMixturePrior,
     *,
     response: ResponseModel,
+    believed: ResponseModel | None = None,
     settings: Settings | None = None,
     n_questions: int = 10,
     seed: int = 0,
@@ -125,6 +126,9 @@ def simulate(
     the cost of the planner's plan for the true weights (``optimum``: the true one when the
     planner is exact) and for the prior mean. Every question is asked that has any gain.
 
+    People answer by ``response``. The conversation judges them by ``believed``, or, where it is
+    left out, by the very same, which is more than one can know of somebody.
+
     ``workers`` are processes, None for one per core. ``progress`` is True for a bar, or is
     called with how many people are done and how many there are. The rows depend on neither.
     """
@@ -133,7 +137,10 @@ def simulate(
     if not len(states):
         raise InvalidSetting("'states' must have at least one person (got none)")
     settings = replace(
-        settings or Settings(), response=response, max_questions=n_questions, min_gain=0.0
+        settings or Settings(),
+        response=believed or response,
+        max_questions=n_questions,
+        min_gain=0.0,
     )
     simulation = Simulation(planner, prior, settings, response, n_questions, check_seed(seed))
     tasks = [
