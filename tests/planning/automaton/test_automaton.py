@@ -170,6 +170,21 @@ def test_limits_are_kept():
         assert all(step.action != "find work" for step in plan.steps)
 
 
+def test_proposals_are_the_walks_that_succeed_whoever_walks_beside():
+    problem, model, automaton = trained()
+    planner = AutomatonPlanner(automaton, model)
+    people, rng = rule_people(12, seed=4), np.random.default_rng(4)
+    weights = rng.uniform(0, 120, (12, 4))
+    together = planner.propose(people, weights, [rng] * 12, 8)
+    assert all(found.plans for found in together)
+    for state, own, found in zip(people, weights, together, strict=True):
+        [alone] = planner.propose(state[None], own[None], [rng], 8)
+        assert alone == found
+        assert planner.plan(state, own).moves in found.plans
+        for moves in found.plans:
+            assert model.favourable(walk(state, problem.actions, moves)[-1:])[0]
+
+
 def test_candidates_are_the_distinct_walks_under_samples():
     _, model, automaton = trained()
     planner = AutomatonPlanner(automaton, model)
