@@ -35,6 +35,7 @@ def refusals(plan, problem, black_box):
     return verify(plan, problem, black_box).refusals
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(cases())
 def test_every_plan_of_the_search_is_confirmed(case):
@@ -214,6 +215,7 @@ def test_random_plans_are_held_against_what_was_not_proven():
     assert "drawn at random" in report.refusals[0].claim
 
 
+@pytest.mark.slow
 def test_ceilings_that_rule_out_what_the_model_accepts_are_refused():
     problem = flags()
     first, last = np.ones((4, 1)), np.array([-1.5])

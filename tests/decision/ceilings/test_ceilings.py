@@ -21,6 +21,7 @@ def test_the_model_can_be_looked_into(black_box):
     assert black_box.inside is not None
 
 
+@pytest.mark.slow
 def test_no_completion_scores_above_its_ceiling(black_box):
     rng = np.random.default_rng(1)
     counts = np.array([draws(black_box, rng, 30, 10) for _ in range(4)])
