@@ -145,7 +145,7 @@ class OnnxScores:
         self.classes: tuple[Any, ...] = tuple(json.loads(labels)) if labels else ()
         if self._result.type.startswith("seq(map("):
             some = probe_states(self.space, 1, np.random.default_rng(0))
-            self.classes = tuple(self._run(self._feed(some))[0])
+            self.classes = tuple(self._run(self.feed(some))[0])
         elif not self.classes:
             self.classes = self._classes_by_answers(classes_in_graph(self.content))
 
@@ -165,7 +165,7 @@ class OnnxScores:
         return tuple(name for name in self.space.names if name in seen)
 
     def __call__(self, states: States) -> NDArray[np.float64]:
-        return self._scores(self._feed(states))
+        return self._scores(self.feed(states))
 
     def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
         """Scores of one record, its inputs made one by one."""
@@ -207,7 +207,7 @@ class OnnxScores:
             far = states.copy()
             numbers = [i for i, f in enumerate(self.space.features) if f.is_number]
             far[:, numbers] = wild(states[:, numbers])
-            feeds = [self._feed(states), self._feed(far)]
+            feeds = [self.feed(states), self.feed(far)]
         return [self._run(feed) for feed in feeds]
 
     def _scores(self, feed: dict[str, Any]) -> NDArray[np.float64]:
@@ -231,7 +231,7 @@ class OnnxScores:
         if not labels:
             return stated
         try:
-            feed = self._feed(probe_states(self.space, 256, np.random.default_rng(0)))
+            feed = self.feed(probe_states(self.space, 256, np.random.default_rng(0)))
             given, scores = self._session.run([labels[0].name, self._result.name], feed)
         except Exception:
             return stated  # The model is asked again for its fingerprint, with a clear error.
@@ -302,7 +302,8 @@ class OnnxScores:
             f"{what_to_declare(self.space)}"
         )
 
-    def _feed(self, states: States) -> dict[str, Any]:
+    def feed(self, states: States) -> dict[str, Any]:
+        """What the file's inputs are given for states ``(n, d)``."""
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
             return {name: _as_kind(self._matrix(states), kind, name, self.name)}

@@ -131,7 +131,8 @@ def _members(words: Any) -> Any:
 
 def lightgbm(model: Any, columns: Sequence[int]) -> Found | None:
     side = favoured(columns, len(model.classes_))
-    if not side:
+    if not side or model.get_params().get("pred_early_stop"):
+        # Predictions that stop early leave trees out, which ones depends on the row.
         return None
     iteration = model.booster_.best_iteration
     text = model.booster_.model_to_string(num_iteration=iteration if iteration > 0 else None)
@@ -193,7 +194,8 @@ def _lightgbm_tree(fields: dict[str, str], factor: float) -> dict[str, Any]:
 
 def xgboost(model: Any, columns: Sequence[int]) -> Found | None:
     side = favoured(columns, len(model.classes_))
-    if not side:
+    if not side or not np.isnan(model.missing):
+        # Where a number stands for a missing value, no threshold says where it goes.
         return None
     content = json.loads(model.get_booster().save_raw("json"))["learner"]
     if content["objective"]["name"] != "binary:logistic":

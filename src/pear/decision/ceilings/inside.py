@@ -20,6 +20,7 @@ from pear.decision.adapters.sklearn import SklearnScores, final_estimator
 from pear.decision.blackbox import BlackBox, favourable_columns, probes_with_gaps
 from pear.decision.ceilings import ensembles
 from pear.decision.ceilings.ensembles import Found
+from pear.decision.ceilings.graphs import read_graph
 from pear.decision.ceilings.linear import LINEAR_READERS
 from pear.decision.ceilings.links import Link
 from pear.decision.ceilings.networks import NETWORK_READERS, own_network, torch_network
@@ -179,20 +180,28 @@ def look_inside(black_box: BlackBox) -> Inside | None:
     rows asked.
     """
     try:
-        found = _open(black_box)
-        if found is None:
-            return None
-        model = found[1].model
-        inside = Inside(found[1].what, found[0], model, found[1].link, model.worth_after)
         probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
-        agree = inside.agrees(probes, black_box.probe(probes))
+        real = black_box.probe(probes)
+        for encode, found in _open(black_box):
+            inside = Inside(found.what, encode, found.model, found.link, found.model.worth_after)
+            if inside.agrees(probes, real):
+                return inside
     except Exception:
         # Whatever is odd about this model: it stays a black box, which is always right.
         return None
-    return inside if agree else None
+    return None
 
 
-def _open(black_box: BlackBox) -> tuple[Encoding, Found] | None:
+def _open(black_box: BlackBox) -> list[tuple[Encoding, Found]]:
+    """What the model may be; the first one that gives its scores is."""
+    if type(black_box.function).__name__ == "OnnxScores":
+        read = read_graph(black_box.function)
+        return [] if read is None else [(read[0], found) for found in read[1]]
+    opened = _open_one(black_box)
+    return [] if opened is None else [opened]
+
+
+def _open_one(black_box: BlackBox) -> tuple[Encoding, Found] | None:
     function: Any = black_box.function
     if isinstance(function, Network):
         return function.inputs, own_network(function)

@@ -425,12 +425,13 @@ def _line_above(bend: float, low: float, high: float) -> tuple[float, float]:
 def own_network(network: Any) -> Found:
     """The package's own network."""
     bends = (0.0,) * (len(network.layers) - 1)
-    return _found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], bends)
+    return network_found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], bends)
 
 
-def _found(
+def network_found(
     layers: Sequence[tuple[Matrix, Matrix]], bends: Sequence[float], single: bool = False
 ) -> Found:
+    """Layers with their activations as a model; one layer is a linear one."""
     link = Sigmoid(error=SINGLE) if single else Sigmoid()
     rounding = 2.0**-24 if single else 2.0**-53
     if len(layers) == 1:
@@ -454,7 +455,7 @@ def perceptron(model: Any, columns: Sequence[int]) -> Found | None:
     ]
     single = model.coefs_[0].dtype == np.float32
     layers[-1] = (side * layers[-1][0], side * layers[-1][1])
-    return _found(layers, [bends[model.activation]] * (len(layers) - 1), single)
+    return network_found(layers, [bends[model.activation]] * (len(layers) - 1), single)
 
 
 def torch_network(module: Any, output: str) -> Found | None:
@@ -490,7 +491,7 @@ def torch_network(module: Any, output: str) -> Found | None:
         return None
     if ended != (output == "probabilities") or not all(bend <= 1.0 for bend in bends):
         return None
-    return _found(layers, bends, single)
+    return network_found(layers, bends, single)
 
 
 def _sequence(module: Any) -> list[Any]:

@@ -460,8 +460,10 @@ class Search:
     @property
     def _look_after(self) -> float:
         """Work after which a look inside is the faster way; many queries share that work."""
-        alone = np.inf if self.inside is None else min(self.inside.worth_after, self.max_rows / 16)
-        return float(alone * (3 + self.options.n_queries) / 4)
+        if self.inside is None:
+            return np.inf
+        hurry = min(1.0, self.max_rows / (16 * FIRST_TRY))
+        return self.inside.worth_after * hurry * (3 + self.options.n_queries) / 4
 
     def _look_inside(self) -> None:
         """Read the model, once."""
