@@ -13,7 +13,6 @@ from pear.elicitation import (
     expected_utility_of_selection,
     greedy_choice_set,
 )
-from pear.elicitation.questions import best_choice_set
 from pear.errors import InvalidSetting
 from pear.preferences import Logistic, Noiseless
 
@@ -103,26 +102,6 @@ def test_exhaustive_is_no_worse_than_any_set(costs):
         for j in range(i)
     ]
     assert expected_utility_of_selection(costs[:, list(best)], uniform(costs)) >= max(values) - 1e-9
-
-
-@given(pools, st.integers(2, 3))
-@settings(max_examples=50)
-def test_of_few_plans_the_best_set_is_the_best_of_all(costs, k):
-    weights, everything = uniform(costs), range(costs.shape[1])
-    best = best_choice_set(costs, weights, k, everything)
-    assert len(set(best)) == min(k, costs.shape[1])
-    reference = exhaustive_choice_set(costs, weights, k)
-    worth = [normalised(costs, chosen) for chosen in (best, reference)]
-    assert worth[0] == pytest.approx(worth[1], abs=1e-6)
-
-
-def test_only_allowed_plans_are_asked_about_and_few_are_all_asked_about():
-    costs = np.random.default_rng(0).uniform(0, 10, (20, 40))
-    weights = np.full(20, 0.05)
-    assert set(best_choice_set(costs, weights, 4, [1, 4, 5, 9, 11, 30])) <= {1, 4, 5, 9, 11, 30}
-    assert set(best_choice_set(costs, weights, 4, [1, 4])) == {1, 4}
-    assert best_choice_set(costs, weights, 2, []) == ()
-    assert len(best_choice_set(costs, weights, 4, range(40))) == 4
 
 
 def test_gain_is_what_knowing_the_answer_saves():

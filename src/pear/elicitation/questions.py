@@ -17,7 +17,7 @@ from math import comb
 
 import numpy as np
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Floats
 from pear.elicitation.says import Answered
 from pear.elicitation.settings import Settings
 from pear.elicitation.shown import Loosening
@@ -42,9 +42,6 @@ WITHIN = 1.05
 
 JUDGES = 2_000
 """Most samples a pool is judged by."""
-
-MOST_SETS = 100
-"""Most choice sets that are compared for one question."""
 
 STRANGERS = 16
 """Samples of the background that plans are made for besides the draws. People unlike anyone before
@@ -112,38 +109,6 @@ def greedy_choice_set(
         allowed[column] = False
         best = np.minimum(best, costs[:, column])
     return tuple(chosen)
-
-
-def best_choice_set(
-    costs: Floats, weights: Floats, k: int, among: Sequence[int]
-) -> tuple[int, ...]:
-    """Columns of the choice set of at most k plans with the largest EUS, noiseless.
-
-    All sets of the plans likeliest to be the best are tried; ``among`` are the columns allowed. The
-    plan of least expected cost comes first.
-
-    >>> costs = np.array([[2.0, 4.0, 2.9], [6.0, 0.0, 2.9]])
-    >>> best_choice_set(costs, np.array([0.5, 0.5]), 2, (0, 1, 2))
-    (1, 0)
-    """
-    if not len(among):
-        return ()
-    columns = _contenders(costs, weights, k, np.array(among, np.intp))
-    sets = np.array(list(combinations(columns.tolist(), min(k, len(columns)))), np.intp)
-    least = [float(weights @ costs[:, chosen].min(axis=1)) for chosen in sets]
-    best = sets[int(np.argmin(np.round(least, 9)))]
-    expected = weights @ costs[:, best]
-    return tuple(best[np.argsort(expected, kind="stable")].tolist())
-
-
-def _contenders(costs: Floats, weights: Floats, k: int, among: Indices) -> Indices:
-    """The columns likeliest to be the best, as many as make ``MOST_SETS`` sets of k."""
-    most = min(k, len(among))
-    while most < len(among) and comb(most + 1, k) <= MOST_SETS:
-        most += 1
-    mine = costs[:, among]
-    shares = np.bincount(mine.argmin(axis=1), weights, len(among))
-    return among[np.lexsort((weights @ mine, -shares))[:most]]
 
 
 def exhaustive_choice_set(
@@ -318,10 +283,7 @@ def view_of(
         among = [i for i in askable if pool.plans[i].moves in moves]
         size = min(len(chosen) + 1, settings.k)
         chosen = greedy_choice_set(costs, weights, size, chosen, among)
-    if settings.pool == "mean":
-        chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
-    else:
-        chosen = best_choice_set(costs, weights, settings.k, askable)
+    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
     gain = expected_gain(costs, weights, chosen)
     return View(state, pool, draws, expected, best, chosen, gain, memory)
 
