@@ -395,10 +395,10 @@ def _reasons(material: Material) -> Report:
     return Report(
         "What do reasons for every step cost?",
         (
-            "XPEAR (NL) and (L) walk an automaton taught by W-FARE, one walk that ends at STOP or "
-            "at a move that is not allowed, as published. XPEAR (exact teacher) is ours: taught by "
-            "the certified search with plans that clear the required score by a margin, several "
-            "walks side by side.",
+            "XPEAR (NL) and (L) walk an automaton taught by W-FARE: several walks of allowed moves "
+            "side by side, where the published one is a single walk that ends at a move that is "
+            "not allowed. XPEAR (exact teacher) is ours as well in its teacher: the certified "
+            "search, with plans that clear the required score by a margin.",
         ),
         tuple(tables),
         _automata(material),
