@@ -99,7 +99,7 @@ def test_a_plan_says_its_time_its_loan_and_what_it_reaches(loan_book):
     assert plan.loan_in_all.startswith("You would pay back €")
     assert plan.points > 50
     assert [step.after for step in plan.steps][-1] == plan.points
-    assert plan.money == "", "no step of the plan takes money of its own"
+    assert plan.money == "€150 once"
     dear = replace(result.plan.steps[0], once=200.0, monthly=15.0)
     standing = replace(standing, result=replace(result, plan=replace(result.plan, steps=(dear,))))
     assert tell(standing, Words(problem)).result.plan.money == "€200 once, €15 a month"
