@@ -278,7 +278,10 @@ class _Teller:
             Line(
                 texts(f"compare.{name}"),
                 "",
-                tuple(Cell(value or texts("compare.no")) for value in values),
+                tuple(
+                    Cell(value or texts("money.none" if name == "money" else "compare.no"))
+                    for value in values
+                ),
                 shared=len(set(values)) == 1,
             )
             for name, values in columns.items()
