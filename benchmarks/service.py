@@ -166,9 +166,11 @@ class Talk:
 
     def read(self) -> dict[str, Any]:
         while True:
-            view: dict[str, Any] = self.client.get(self.path).json()
-            if view.get("stage") != "waiting":
+            answer = self.client.get(self.path)
+            view: dict[str, Any] = answer.json()
+            if answer.status_code == 200 and view["stage"] != "waiting":
                 return view
+            time.sleep(0.2)
 
     def say(self, what: str, shown: str, **body: Any) -> int:
         return self.client.post(f"{self.path}/{what}", json={"shown": shown, **body}).status_code

@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from pear.decision import BlackBox
 from pear.elicitation import Session, Standing
 from pear.elicitation.says import Said, Undone
 from pear.elicitation.settings import Settings as SessionSettings
+from pear.errors import PearError
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Robustness
 from pear.preferences import GaussianMixturePrior, default_prior
@@ -104,6 +108,19 @@ class Engine:
         )
         self._most = settings.cached_sessions
         self._sessions: OrderedDict[str, _Known] = OrderedDict()
+
+    def warm_up(self) -> Engine:
+        """Have the search compiled before anyone waits: for the first time that may take longer
+        than a search may, whose process would be ended, and the next one begin again.
+        """
+        with suppress(PearError, ValueError):
+            least = {f.name: f.lower or 0.0 for f in self.problem.space.features}
+            state = self.problem.state(
+                {f.name: f.value(least[f.name]) for f in self.problem.space.features}
+            )
+            samples = np.vstack([self.prior.mean()] * 2)
+            self.asking.candidates(state, samples, 2, max_rows=3_000)
+        return self
 
     def facts(self) -> dict[str, str]:
         """What the web process must know of the model."""
@@ -224,10 +241,10 @@ def make_engine(settings: Settings) -> Engine:
         prior = _read_prior(settings.prior) if settings.prior else None
         model = load_model(settings.model, problem, agree=settings.agree)
         versions = load_models([settings.versions], problem) if settings.versions else ()
-        return Engine(problem, model, settings, prior, versions)
+        return Engine(problem, model, settings, prior, versions).warm_up()
     from pear.datasets.loan_book import loan_book_classifier
 
-    return Engine(problem, loan_book_classifier(problem), settings)
+    return Engine(problem, loan_book_classifier(problem), settings).warm_up()
 
 
 def _read_prior(path: str) -> GaussianMixturePrior:
