@@ -500,11 +500,11 @@ class Search:
         """What was read must give the model's own scores; else all that it proved is forgotten."""
         if self.inside is None or not len(states):
             return
+        some, theirs = states[:COMPARED].copy(), scores[:COMPARED].copy()
         if not self._looked:
-            self._heard.append((states, scores))
-        elif self._special is not None and not self.inside.agrees(
-            states[:COMPARED], scores[:COMPARED]
-        ):
+            # The last few calls are enough, and all that is kept.
+            self._heard = [*self._heard[-COMPARED:], (some, theirs)]
+        elif self._special is not None and not self.inside.agrees(some, theirs):
             self._special, self._misread = None, True
             self.complete, self.decided = self._unread
 
