@@ -78,7 +78,7 @@ class Ensemble:
     base: float = 0.0
     single: bool = False
     rounding: float = 2.0**-53
-    worth_after: float = 4_000.0
+    worth_after: float = 2_000.0
 
     def inputs(self, matrix: Matrix) -> Matrix:
         """The matrix in the precision the library compares it in."""
