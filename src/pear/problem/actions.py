@@ -300,6 +300,8 @@ class ActionSpace:
 
     def within_limits(self, results: NDArray[np.float64], limits: Limits) -> NDArray[np.bool_]:
         """Which moves a person's limits leave, for resulting values ``(n, m)``."""
+        if not (limits.features or limits.actions or limits.values):
+            return np.ones(results.shape, bool)
         features = np.isin(self.feature_of, [self.space.index(name) for name in limits.features])
         names = {action.name for action in self.actions}
         unknown = [name for name in limits.actions if name not in names]

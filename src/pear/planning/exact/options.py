@@ -101,6 +101,8 @@ class Options:
 
     def steps(self, assignments: Indices) -> Indices:
         """How many changes assignments ``(n, K)`` take, shape ``(n,)``."""
+        if self.choices.single:
+            return np.asarray((assignments != 0).sum(axis=1), np.intp)
         changes = self.choices.changes[np.arange(len(self.columns)), assignments]
         return np.asarray(changes.sum(axis=1), np.intp)
 
