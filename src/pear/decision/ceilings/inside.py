@@ -180,9 +180,12 @@ def look_inside(black_box: BlackBox) -> Inside | None:
     rows asked.
     """
     try:
+        opened = _open(black_box)
+        if not opened:
+            return None
         probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
         real = black_box.probe(probes)
-        for encode, found in _open(black_box):
+        for encode, found in opened:
             inside = Inside(found.what, encode, found.model, found.link, found.model.worth_after)
             if inside.agrees(probes, real):
                 return inside
