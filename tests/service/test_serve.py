@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from pear.cli import serve
 from pear.cli.main import app
-from pear.errors import InvalidSetting
+from pear.errors import InvalidSetting, ModelError
 from pear.problem.files import write_problem
 from pear.service.access import Keys
 from pear.service.database import Database
@@ -97,6 +97,15 @@ def test_a_pickled_model_is_refused(tmp_path, monkeypatch):
     assert answer.returncode == 2
     assert answer.stderr.startswith("error: ")
     assert answer.stderr.count("\n") == 1
+
+
+def test_a_model_that_is_not_loaded_in_time_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pear.service.workers.START_SECONDS", 0.01)
+    write_problem(PROBLEM, tmp_path / "problem.toml")
+    error = run("problem.toml", "--model", "model.onnx").exception
+    assert isinstance(error, ModelError)
+    assert str(error).startswith("the model 'model.onnx' was not loaded within 0 seconds")
 
 
 def test_every_option_and_route_is_documented(database):

@@ -12,15 +12,17 @@ import signal
 import socket
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from pear.errors import InvalidSetting
+from pear.errors import InvalidSetting, ModelError, ModelWarning, WorkerFailed
 from pear.optional import require
 
 try:
@@ -158,14 +160,43 @@ def _check(settings: Any) -> None:
         catalogue(settings.language)
     problem = stated_problem(settings.problem)
     if settings.model:
-        from pear.decision import load_model, load_models
-
-        load_model(settings.model, problem, agree=settings.agree)
-        if settings.versions:
-            load_models([settings.versions], problem)
+        _check_model(settings, problem)
     database = Database(settings.database)
     database.upgrade()
     database.close()
+
+
+def _check_model(settings: Any, problem: Any) -> None:
+    """Load the model once in a process that may be ended: one that takes too long, or all the
+    memory there is, is told of and brings nothing else down."""
+    from pear.parallel import Worker
+    from pear.service.workers import START_SECONDS
+
+    made = partial(_doubts, settings.model, settings.agree, settings.versions, problem)
+    loading = Worker(made, attempts=1, start_seconds=START_SECONDS)
+    try:
+        for doubt in loading.submit("copy").result():
+            warnings.warn(doubt, ModelWarning, stacklevel=2)
+    except WorkerFailed:
+        raise ModelError(
+            f"the model '{settings.model}' was not loaded within {START_SECONDS:.0f} seconds, or "
+            "its process was killed while it loaded; look at the size of the file and at the "
+            "memory there is"
+        ) from None
+    finally:
+        loading.stop()
+
+
+def _doubts(model: str, agree: float, versions: str, problem: Any) -> list[str]:
+    """What is told of the models while they are loaded."""
+    from pear.decision import load_model, load_models
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ModelWarning)
+        load_model(model, problem, agree=agree)
+        if versions:
+            load_models([versions], problem)
+    return [str(one.message) for one in told if issubclass(one.category, ModelWarning)]
 
 
 def _own_model(problem: Path) -> str:
