@@ -38,6 +38,20 @@ def test_an_edge_through_a_node_is_seen_and_bent():
     assert set(graph) == set(places)
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_edge_of_a_cost_graph_leaves_the_picture(name):
+    drawing = _picture(name, PROBLEMS[name]()).drawing
+    drawing.canvas.draw()
+    (axis,) = drawing.axes
+    frame = axis.get_window_extent()
+    edges = [text.arrow_patch for text in axis.texts if getattr(text, "arrow_patch", None)]
+    assert edges
+    for edge in edges:
+        taken = edge.get_window_extent()
+        assert frame.x0 <= taken.x0 <= taken.x1 <= frame.x1
+        assert frame.y0 <= taken.y0 <= taken.y1 <= frame.y1
+
+
 def test_a_cost_graph_says_whole_names():
     drawing = _picture("loan book", loan_book_problem()).drawing
     said = {" ".join(text.get_text().split()) for text in drawing.axes[0].texts}

@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from pear.arrays import Floats
 from pear.elicitation.words import capital
 from pear.experiments.drawing import COLOURS, Picture, Table, panels
 from pear.experiments.experiment import Experiment, Material, Report
@@ -137,24 +138,36 @@ def bend(edge: tuple[str, str], places: Places) -> float:
 
 def passed(edge: tuple[str, str], places: Places, bent: float) -> list[str]:
     """The nodes that an edge passes through, other than its own two."""
-    (x0, y0), (x1, y1) = places[edge[0]], places[edge[1]]
-    # The middle of matplotlib's "arc3": a parabola through both ends.
-    middle = (x0 + x1) / 2 + bent * (y1 - y0), (y0 + y1) / 2 - bent * (x1 - x0)
-    t = np.linspace(0, 1, 80)[:, None]
-    line = (1 - t) ** 2 * (x0, y0) + 2 * t * (1 - t) * middle + t**2 * np.array((x1, y1))
+    line = _line(edge, places, bent)
     others = (name for name in places if name not in edge)
     return [name for name in others if (np.abs(line - places[name]) < BOX).all(axis=1).any()]
+
+
+def _line(edge: tuple[str, str], places: Places, bent: float) -> Floats:
+    """Points ``(n, 2)`` of an edge: matplotlib's "arc3" is a parabola through both ends."""
+    (x0, y0), (x1, y1) = places[edge[0]], places[edge[1]]
+    middle = (x0 + x1) / 2 + bent * (y1 - y0), (y0 + y1) / 2 - bent * (x1 - x0)
+    t = np.linspace(0, 1, 80)[:, None]
+    return np.asarray((1 - t) ** 2 * (x0, y0) + 2 * t * (1 - t) * middle + t**2 * (x1, y1))
+
+
+def frame(graph: Any, places: Places) -> Floats:
+    """The lowest and highest x and y ``(2, 2)`` that nodes and edges take, with a margin."""
+    lines = [_line(edge, places, bend(edge, places)) for edge in graph.edges]
+    points = np.concatenate([np.array(list(places.values())), *lines])
+    margin = np.array([1.0, 0.5])
+    return np.array([points.min(axis=0) - margin, points.max(axis=0) + margin])
 
 
 def _picture(name: str, problem: Problem) -> Picture:
     graph = problem.costs.to_networkx()
     graph.remove_nodes_from([node for node, degree in list(graph.degree) if not degree])
     places = positions(graph)
-    right, top = np.max(list(places.values()), axis=0) + np.array([1.0, 0.7])
-    drawing, axes = panels(1, 1, width=float(right), height=float(top))
+    (left, bottom), (right, top) = frame(graph, places).tolist()
+    drawing, axes = panels(1, 1, width=right - left, height=top - bottom)
     axis = axes[0, 0]
     axis.set_axis_off()
-    axis.set(xlim=(0, right), ylim=(0, top), aspect="equal")
+    axis.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     fixed = {feature.name for feature in problem.space.features if feature.immutable}
     boxes = {}
     for node, (x, y) in places.items():
