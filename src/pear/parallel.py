@@ -206,9 +206,14 @@ class Worker:
         self._started = True
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self.maker), daemon=True)
-        self._process.start()
+        process = context.Process(target=_serve, args=(theirs, self.maker), daemon=True)
+        process.start()
         theirs.close()
+        # Whoever stops us meanwhile either sees the process, or is seen here.
+        self._process = process
+        if self._stopped:
+            self._kill()
+            raise WorkerFailed("lost its worker: it was stopped")
         if not self._pipe.poll(self.start_seconds):
             self._kill()
             raise WorkerFailed(f"a worker was not ready after {self.start_seconds:.0f} seconds")

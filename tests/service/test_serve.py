@@ -87,12 +87,14 @@ def test_a_pickled_model_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_problem(PROBLEM, tmp_path / "problem.toml")
     (tmp_path / "model.pkl").write_bytes(b"\x80\x04N.")
+    own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     answer = subprocess.run(
         [sys.executable, "-m", "pear", "serve", "problem.toml", "--model", "model.pkl"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
         check=False,
+        env=own,
     )
     assert answer.returncode == 2
     assert answer.stderr.startswith("error: ")

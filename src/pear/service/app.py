@@ -90,7 +90,10 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         upkeep = asyncio.create_task(keep_up(service))
         note("started", model=service.conversations.serves[1])
         yield
-        upkeep.cancel()
+        # Before Python 3.12 a wait_for that ends just then swallows a cancellation.
+        while not upkeep.done():
+            upkeep.cancel()
+            await asyncio.wait([upkeep], timeout=1.0)
         with suppress(asyncio.CancelledError):
             await upkeep
         await service.stop()
