@@ -37,7 +37,7 @@ def read_key(choices: str, other: Callable[[str], None] = lambda key: None) -> s
 def single_keys() -> Iterator[None]:
     """The terminal hands over keys as they are pressed, and as before afterwards.
 
-    Held for a whole conversation, a key pressed while a question is worked out is not echoed
+    Held for a whole conversation, a key pressed while a question is computed is not echoed
     into it, and Ctrl-D ends the conversation whenever it comes.
     """
     try:

@@ -2,7 +2,7 @@
 
 Pages and API both come here. What a person says is checked against what they were shown and stored
 at once, in one transaction: an answer that was acknowledged is on disk. The next question or plan
-follows from it, is worked out in a search process, one search for a conversation at a time, and
+follows from it, is computed in a search process, one search for a conversation at a time, and
 kept beside it. Who must wait is told their place, and loses nothing by going away.
 """
 
@@ -259,7 +259,7 @@ class Conversations:
 
         With a request's key it is said once, however often it is sent. What was said of something
         that no longer stands changes nothing, and raises :class:`Stale`. Once it is stored nothing
-        is raised: what cannot be worked out now is so when it is looked at next. Who does not
+        is raised: what cannot be computed now is so when it is looked at next. Who does not
         ``follow`` sees only that it is stored.
         """
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())

@@ -248,7 +248,7 @@ class Progress(BaseModel):
 
 
 class ConversationView(BaseModel):
-    """Where a conversation is; ``waiting`` at a ``place`` while it is worked out."""
+    """Where a conversation is; ``waiting`` at a ``place`` while it is computed."""
 
     stage: Literal["question", "plan", "no_plan", "favourable", "waiting"]
     version: int

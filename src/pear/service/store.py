@@ -3,7 +3,7 @@
 What a person says is one transaction: the event, what stands of everything said, and the record of
 the request that made it. It happens at one version of the conversation; when someone else was
 faster it changes nothing and raises :class:`Conflict`. What follows from it (a question, a plan) is
-kept beside it when it has been worked out.
+kept beside it when it has been computed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Conversation(Line):
     """One row: what is known of a conversation at its ``version``.
 
     ``record`` is the one the decision was made with, ``said`` the stored form of everything that
-    stands since. ``standing`` is what the person sees, worked out for ``standing_version``;
+    stands since. ``standing`` is what the person sees, computed for ``standing_version``;
     ``news`` is what happened after it, ``notices`` what they are told. ``asked`` is what of a
     correction the lender has yet to confirm.
     """
@@ -300,7 +300,7 @@ class Store:
     def keep(
         self, conversation: Conversation, plan: Plan | None, honour_days: int, **columns: Any
     ) -> Conversation:
-        """Keep what was worked out for this version, and the plan given with what is promised."""
+        """Keep what was computed for this version, and the plan given with what is promised."""
         promises = self._promises(conversation, plan, honour_days)
         promise = max((one.until for one in promises if one.code == "honoured"), default=0.0)
         columns["notices"] = (*columns["notices"], *promises)
@@ -457,7 +457,7 @@ class Store:
         return None if row is None else (row[0], row[1])
 
     def under_other_model(self, problem: str, model: str, limit: int = 1000) -> list[str]:
-        """Open conversations last worked out for another problem or model."""
+        """Open conversations last computed for another problem or model."""
         query = (
             select(conversations.c.id)
             .where(
