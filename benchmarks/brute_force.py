@@ -1,32 +1,40 @@
 """Is the exact planner ever wrong? Random small problems against the independent prover.
 
-    python benchmarks/brute_force.py [--quick] [--problems 100000] [--seed 0] [--json FILE]
+    python benchmarks/brute_force.py [--quick] [--problems 100000] [--seed 0] [--workers N]
+        [--done FILE] [--json FILE]
 
 Every mode of action, repeated changes, weights of both signs, requirements, tiny and huge
-numbers, limits, samples and missing values; models that cannot be looked into and models that
-can. A case that is wrong is printed with its seed: ``--only SEED`` runs it alone.
+numbers, limits, samples, missing values and steps that may be missed a little; models that cannot
+be looked into and models that can. Each case is planned, some for several samples or lengths at
+once. One that is wrong is printed with its seed: ``--only SEED`` runs it alone. ``--done`` keeps
+what has ended, so that a run that was stopped goes on where it was; what another version of the
+code has done does not count.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 import traceback
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import pear
 from pear.decision import BlackBox
 from pear.decision.ceilings import Inside
 from pear.decision.ceilings.links import Identity
+from pear.decision.ceilings.networks import Layers
 from pear.decision.ceilings.trees import join_trees
 from pear.decision.inputs import unit_inputs
-from pear.decision.network import Network
-from pear.decision.tree import DecisionTree
+from pear.decision.own_models import DecisionTree, Network
+from pear.parallel import hold_to_one_thread, run_tasks
 from pear.planning.exact import ExactPlanner
 from pear.planning.prover import Proof, Rules, prove
 from pear.problem import (
@@ -45,13 +53,18 @@ from pear.problem import (
 
 NAMES = "abcde"
 MODELS = ("hash", "hash", "hash", "sums", "network", "tree", "forest")
+BLOCK = 250
+"""Problems of one task, and of one line of what is done."""
 CLOSE = 1e-12
 """How far two ways of adding up one cost may differ, relative to what is added up."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, its model, one person ``(d,)`` with weights ``(s, p)``, limits and repeats."""
+    """A problem, its model, one person ``(d,)`` with weights ``(s, p)``, limits and repeats.
+
+    ``ask``: what the planner is asked for, a "plan", "optima" of each sample or "lengths".
+    """
 
     problem: Problem
     black_box: BlackBox
@@ -60,6 +73,7 @@ class Case:
     limits: Limits
     repeats: int
     max_rows: int
+    ask: str = "plan"
 
 
 def random_case(seed: int) -> Case:
@@ -100,9 +114,13 @@ def random_case(seed: int) -> Case:
         weights[:, rng.integers(graph.n_weights)] *= 1e12
     black_box = _model(rng, problem, start)
     inside = black_box.inside
-    if isinstance(inside, Inside) and rng.random() < 0.7:
-        # Looked into from the first row on, however small the problem is.
-        black_box.inside = replace(inside, worth_after=0.0)
+    if isinstance(inside, Inside) and (lot := rng.random()) < 0.7:
+        # Looked into from the first row on, however small the problem is; of some networks only
+        # the scores.
+        worth_after = (
+            0.0 if lot < 0.5 or not isinstance(inside.model, Layers) else inside.worth_after
+        )
+        black_box.inside = replace(inside, worth_after=worth_after, scored_after=0.0)
     return Case(
         problem,
         black_box,
@@ -111,18 +129,28 @@ def random_case(seed: int) -> Case:
         _limits(rng, problem) if rng.random() < 0.4 else NO_LIMITS,
         int(_pick(rng, (1, 1, 2, 3))),
         int(_pick(rng, (100_000, 100_000, 100_000, 40))),
+        str(_pick(rng, ("plan", "plan", "plan", "optima", "lengths"))),
     )
 
 
-def planned(case: Case) -> Plan:
-    """What the exact planner says."""
+def planned(case: Case) -> Iterator[tuple[Case, Plan]]:
+    """What the exact planner says, each plan with the case it is the answer to."""
     planner = ExactPlanner(
         case.problem,
         case.black_box,
         max_rows=case.max_rows,
         max_changes_per_feature=case.repeats,
     )
-    return planner.plan(case.start, case.weights, case.limits)
+    if case.ask == "optima":
+        plans = planner.optima(case.start, case.weights, case.limits)
+        for weights, plan in zip(case.weights, plans, strict=True):
+            yield replace(case, weights=weights[None]), plan
+    elif case.ask == "lengths":
+        plans = planner.plans_by_length(case.start, case.weights, case.limits)
+        for steps, plan in enumerate(plans, 1):
+            yield replace(case, limits=replace(case.limits, max_steps=steps)), plan
+    else:
+        yield case, planner.plan(case.start, case.weights, case.limits)
 
 
 def proven(case: Case) -> tuple[Rules, Proof]:
@@ -140,11 +168,16 @@ def proven(case: Case) -> tuple[Rules, Proof]:
 
 
 def fault(case: Case) -> str:
-    """What is wrong with the planner's answer; empty if nothing is."""
+    """What is wrong with the planner's answers; empty if nothing is."""
     try:
-        plan = planned(case)
+        answers = list(planned(case))
     except Exception:
         return "it fails: " + traceback.format_exc().strip().splitlines()[-1]
+    faults = (_fault(asked, plan) for asked, plan in answers)
+    return next((words for words in faults if words), "")
+
+
+def _fault(case: Case, plan: Plan) -> str:
     rules, proof = proven(case)
     assert proof.complete
     state = rules.state(dict(plan.start))
@@ -161,7 +194,9 @@ def fault(case: Case) -> str:
         state, spent = after, spent + cost
     close = CLOSE * max(size, abs(spent))
     verdict, lower = plan.certificate.verdict, plan.certificate.lower_bound
-    accepted = case.black_box.score(rules.matrix([state]))[0] > rules.required_score
+    begun, score = rules.state(dict(plan.start)), case.black_box.score
+    accepted = bool(score(rules.matrix([state]))[0] > rules.required_score)
+    accepted = accepted and rules.holds(begun, state, score)
     if plan.success != accepted:
         return f"success is {plan.success}, and the model says {accepted} at its end"
     if max(times.values()) > case.repeats:
@@ -172,7 +207,7 @@ def fault(case: Case) -> str:
         return f"the verdict is {verdict}, with a plan"
     if verdict in ("optimal", "bounded") and not plan.success:
         return f"the verdict is {verdict}, without a plan"
-    if verdict == "infeasible" and proof.moves:
+    if verdict == "infeasible" and np.isfinite(proof.cost):
         return f"the verdict is infeasible, and {proof.words} costs {proof.cost!r}"
     if verdict == "optimal" and proof.cost < plan.cost - close:
         return f"the verdict is optimal at {plan.cost!r}, and {proof.words} costs {proof.cost!r}"
@@ -228,6 +263,8 @@ def _action(
             need = Requirement(other.name, values=("x", "y")[: rng.integers(1, 3)])
         requires = (need,)
     common: dict[str, Any] = {"requires": requires}
+    if feature.is_number and rng.random() < 0.1:
+        common["tolerance"] = values[1]
     if feature.is_number or feature.ordered:
         common["direction"] = _pick(rng, ("any", "any", "increase", "decrease"))
     if feature.is_number and rng.random() < 0.6:
@@ -252,8 +289,8 @@ def _model(rng: np.random.Generator, problem: Problem, start: np.ndarray) -> Bla
     """A model that refuses the start."""
     kind, space, salt = _pick(rng, MODELS), problem.space, rng.bytes(8)
     share = _pick(rng, (0.05, 0.2, 0.5))
-    width = space.one_hot_width
-    here = space.one_hot(start[None])
+    inputs = unit_inputs(space)
+    width, here = inputs.width, inputs(start[None])
     if kind == "hash":
         return BlackBox(Hash(salt, share, start), space, problem.goal, fingerprint="hash")
     if kind == "sums":
@@ -357,12 +394,39 @@ def _pick(rng: np.random.Generator, choices: Any) -> Any:
     return choices[rng.integers(len(choices))]
 
 
+def faults_of(first: int) -> tuple[list[tuple[int, str]], float]:
+    """The seeds of a block that are wrong, each with its fault, and the seconds they all took."""
+    began = time.process_time()
+    found = [(seed, fault(random_case(seed))) for seed in range(first, first + BLOCK)]
+    return [(seed, words) for seed, words in found if words], time.process_time() - began
+
+
+def version() -> str:
+    """A hash of all the source that takes part."""
+    whole = hashlib.sha256(Path(__file__).read_bytes())
+    folder = Path(pear.__file__).parent
+    for name in ("problem", "decision", "planning"):
+        for path in sorted((folder / name).rglob("*.py")):
+            whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def read_done(path: Path | None, code: str) -> dict[int, Any]:
+    """What this version of the code has done: wrong cases and seconds by the block's first seed."""
+    if path is None or not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {line["first"]: line for line in lines if line["version"] == code}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=100_000, help="how many (100000)")
     parser.add_argument("--quick", action="store_true", help="2,000 problems")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first problem")
     parser.add_argument("--only", type=int, help="the one problem of this seed, with its answers")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--done", type=Path, help="keep what has ended here, and go on from it")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
     if options.only is not None:
@@ -370,17 +434,32 @@ def main() -> None:
         print(case, proven(case)[1], fault(case) or "right", sep="\n\n")
         return
     count = 2_000 if options.quick else options.problems
-    began, wrong = time.process_time(), 0
-    for seed in range(options.seed, options.seed + count):
-        message = fault(random_case(seed))
-        if message:
-            wrong += 1
-            if wrong <= 50:
-                print(f"seed {seed}: {message}", flush=True)
-    seconds = time.process_time() - began
-    print(f"{count:,} problems, {wrong} wrong, {seconds:.0f} s on the processor")
+    blocks, code = range(options.seed, options.seed + count, BLOCK), version()
+    done = {first: line for first, line in read_done(options.done, code).items() if first in blocks}
+    left = [first for first in blocks if first not in done]
+    # Workers find the function by the name of this file, not of the program.
+    from brute_force import faults_of as function
+
+    found = run_tasks(function, left, workers=options.workers, initializer=hold_to_one_thread)
+    for index, (wrong, seconds) in found:
+        line = {"first": left[index], "version": code, "wrong": wrong, "cpu_seconds": seconds}
+        done[left[index]] = line
+        if options.done:
+            with options.done.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        for seed, words in wrong:
+            print(f"seed {seed}: {words}", flush=True)
+        if len(done) % 40 == 0:
+            print(f"{len(done) * BLOCK:,} of {len(blocks) * BLOCK:,}", flush=True)
+    wrong = [case for line in done.values() for case in line["wrong"]]
+    seconds = sum(line["cpu_seconds"] for line in done.values())
+    problems = len(blocks) * BLOCK
+    print(
+        f"{problems:,} problems, {len(wrong)} wrong, {seconds:.0f} s on the processor "
+        f"({problems / seconds:.0f} a second)"
+    )
     if options.json:
-        figures = {"problems": count, "wrong": wrong, "cpu_seconds": seconds}
+        figures = {"problems": problems, "wrong": len(wrong), "cpu_seconds": seconds}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     raise SystemExit(bool(wrong))
 

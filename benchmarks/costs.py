@@ -2,7 +2,7 @@
 
 Costs of 10,000 (state, action) pairs of the loan book under 1,000 samples of the weights,
 against two loops over the same pairs and samples, timed on a part of the pairs and scaled
-up: one that evaluates the paper's equation for each pair and sample, and one that works out
+up: one that evaluates the paper's equation for each pair and sample, and one that computes
 what depends on the state only once per pair. Both loops must agree with the arrays.
 """
 
@@ -72,7 +72,7 @@ def loop(problem: PlainProblem, states: Any, moves: Any, weights: Any) -> list[l
 
 
 def hoisted_loop(problem: PlainProblem, states: Any, moves: Any, weights: Any) -> list[list[float]]:
-    """The loop with what depends on the state only worked out once per pair."""
+    """The loop with what depends on the state computed only once per pair."""
     table = []
     for state, move in zip(states, moves, strict=True):
         column, change = problem.columns[move], problem.change(state, move)

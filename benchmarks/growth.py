@@ -24,7 +24,7 @@ import numpy as np
 
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.network import Network
+from pear.decision.own_models import Network
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
@@ -96,12 +96,12 @@ def random_people(
 
 def random_network(problem: Problem, people: Any, rng: np.random.Generator) -> BlackBox:
     """Rectified layers of 32 and 16 units, Gaussian weights, a bias that refuses 70%."""
-    sizes = [problem.space.one_hot_width, 32, 16, 1]
+    sizes = [unit_inputs(problem.space).width, 32, 16, 1]
     layers = [
         (rng.normal(size=(a, b)) * np.sqrt(2 / a), rng.normal(size=b) * 0.1)
         for a, b in itertools.pairwise(sizes)
     ]
-    hidden = problem.space.one_hot(people)
+    hidden = unit_inputs(problem.space)(people)
     for weights, bias in layers[:-1]:
         hidden = np.maximum(hidden @ weights + bias, 0)
     logits = (hidden @ layers[-1][0])[:, 0]

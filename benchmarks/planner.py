@@ -30,6 +30,7 @@ from pear.datasets.published import (
     published_users,
 )
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.elicitation import Session
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
@@ -226,7 +227,7 @@ def ensembles(quick: bool) -> Figures:
     data = load_dataset("adult")
     problem, means = data.problem, paper_prior_means("adult")
     train = data.train[:5_000] if quick else data.train[:20_000]
-    inputs = problem.space.one_hot(data.states[train])
+    inputs = unit_inputs(problem.space)(data.states[train])
     models = {
         "boosted": HistGradientBoostingClassifier(
             max_iter=300, early_stopping=False, random_state=0
@@ -250,8 +251,10 @@ def ensembles(quick: bool) -> Figures:
 def tree_black_box(problem: Problem, model: Any, name: str) -> BlackBox:
     """A fitted ensemble as a black box over states."""
 
+    inputs = unit_inputs(problem.space)
+
     def score(states: Any) -> Any:
-        return model.predict_proba(problem.space.one_hot(states))[:, 1]
+        return model.predict_proba(inputs(states))[:, 1]
 
     return BlackBox(score, problem.space, problem.goal, name=name)
 

@@ -42,7 +42,8 @@ Floats = Any
 SHARPNESS = 0.9
 QUESTIONS = 8
 CHANGED = 0.3
-"""Share of the edges that a person with another graph does not have, or has the other way."""
+"""Share of the edges that a person with another graph does not have, or has the other way; share
+of the weights that are 0 for somebody who lacks some."""
 
 RESPONSES: dict[str, ResponseModel] = {
     "default": Settings().response,
@@ -91,6 +92,8 @@ ANSWERS: dict[str, Callable[..., int]] = {
     "tiring": tiring,
     "shorter_plan": habitual(lambda costs, lengths: int(np.argmin(lengths))),
     "left_plan": habitual(lambda costs, lengths: 0),
+    "always_shorter": habitual(lambda costs, lengths: int(np.argmin(lengths)), 1.0),
+    "always_left": habitual(lambda costs, lengths: 0, 1.0),
     "contradicts": habitual(lambda costs, lengths: int(np.argmax(costs)), 0.15),
 }
 """People with our costs who answer in other ways."""
@@ -135,6 +138,8 @@ def person_of(
         graph = other_graph(problem, kind, rng)
         usual = [by_name[f"{a}->{b}"] for a, b in problem.costs.edges]
         weights = np.array([by_name.get(name, rng.choice(usual)) for name in graph.weight_names])
+    if kind == "weights_missing":
+        weights = np.where(rng.random(len(weights)) < CHANGED, 0.0, weights)
     theirs = replace_costs(problem, graph)
     pair = rng.choice(len(problem.space), 2, replace=False) if kind == "pair" else ()
 
@@ -181,7 +186,8 @@ def conversation(
 
 
 KINDS = (
-    "right", "edges_missing", "edges_added", "edges_reversed", *EFFORTS, "pair", *ANSWERS,
+    "right", "edges_missing", "edges_added", "edges_reversed", "weights_missing",
+    *EFFORTS, "pair", *ANSWERS,
 )  # fmt: skip
 
 

@@ -3,15 +3,16 @@
 import pytest
 
 from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
-from pear.decision.ceilings.inside import Inside
+from pear.decision.ceilings.inside import Inside, Scorer
 from pear.elicitation import Session
 from pear.planning.exact import ExactPlanner
 
-from .walks import CLOSED, PAGE, files_entered, hold_to_the_page, walk_told
+from .walks import CLOSED, PAGE, files_entered, hold_to_the_page
 
 # Like the model itself, its arithmetic with one person's options is no part of the walk.
-DOORS = (*CLOSED, Inside.specialise, Inside.scores)
-MET_BY_SOME = {"planning/exact/heuristics.py", "decision/ceilings/inside.py"}
+DOORS = (*CLOSED, Inside.specialise, Inside.scores, Inside.scorer, Scorer.scores)
+FOR_LONG_SEARCHES = {"planning/exact/heuristics.py", "decision/ceilings/inside.py"}
+"""Told and counted, though not every person of the loan book passes them."""
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +32,17 @@ def split(entered):
 
 def test_the_walk_of_plan(planner):
     problem, people = planner.problem, loan_book_people()
-    seen = set()
-    for name, person in people.items():
+    walked, seen = set(), set()
+    for person in people.values():
         state = problem.state(person)
         entered, nouns = split(
             files_entered(lambda state=state: planner.plan(state, problem.usual_weights), DOORS)
         )
         seen |= nouns
-        if name == "Amina":
-            hold_to_the_page("plan", entered, most=10, besides=MET_BY_SOME)
-        assert entered <= set(walk_told("plan")) | MET_BY_SOME
-    assert len(seen) <= 9
-    assert all(f"`{name}`" in PAGE.read_text() for name in seen | MET_BY_SOME)
+        walked |= entered
+    hold_to_the_page("plan", walked | FOR_LONG_SEARCHES, most=10)
+    assert len(seen) <= 7
+    assert all(f"`{name}`" in PAGE.read_text() for name in seen)
 
 
 def test_the_walk_of_ask(planner):
@@ -53,14 +53,14 @@ def test_the_walk_of_ask(planner):
             entered, nouns = split(files_entered(session.ask, DOORS))
             walked, seen = walked | entered, seen | nouns
             session.answer(0)
-    hold_to_the_page("ask", walked, most=16, besides=MET_BY_SOME)
+    hold_to_the_page("ask", walked | FOR_LONG_SEARCHES, most=16)
     assert all(f"`{name}`" in PAGE.read_text() for name in seen)
 
 
 def test_what_a_walk_enters_is_seen_in_order():
     problem, person = loan_book_problem(), loan_book_people()["Amina"]
     entered = files_entered(lambda: problem.state(person))
-    assert entered[:2] == ("problem/problem.py", "problem/feature_space.py")
+    assert entered[:2] == ("problem/problem.py", "problem/features.py")
     assert files_entered(lambda: None) == ()
 
 

@@ -7,7 +7,7 @@
     │   ├── InvalidSetting      a parameter of one of our own functions
     │   ├── InvalidProblem      a problem file or its parts contradict themselves
     │   ├── InvalidRecord       a person's data do not fit the features
-    │   ├── InvalidPlan         a plan file does not hold what it claims
+    │   ├── InvalidPlan         a plan file is damaged, or contradicts itself
     │   └── InvalidData         a table cannot be read or lacks columns
     ├── DataUnavailable         a data set is neither on this machine nor to be fetched
     ├── ModelError              the classifier cannot be used
@@ -52,7 +52,7 @@ class InvalidRecord(InvalidInput):
 
 
 class InvalidPlan(InvalidInput):
-    """A plan file does not hold what it claims."""
+    """A plan file is damaged, or contradicts itself."""
 
 
 class InvalidData(InvalidInput):

@@ -20,10 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats, Indices
 
 RESAMPLES = 1_000
 AT_ONCE = 2_000_000
@@ -74,7 +73,7 @@ def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> E
     return Estimate(n, mean, float(low), float(high))
 
 
-def share_estimate(members: NDArray[np.bool_], level: float = 0.05) -> Estimate | None:
+def share_estimate(members: Flags, level: float = 0.05) -> Estimate | None:
     """Share of ``members`` ``(n,)`` with Wilson's interval, which is never of no width.
 
     >>> found = share_estimate(np.zeros(30, bool))
@@ -89,7 +88,7 @@ def share_estimate(members: NDArray[np.bool_], level: float = 0.05) -> Estimate 
     return Estimate(n, share, min(float(found.low), share), max(float(found.high), share))
 
 
-def share_test(inside: NDArray[np.bool_], outside: NDArray[np.bool_]) -> float:
+def share_test(inside: Flags, outside: Flags) -> float:
     """Probability of a difference of shares this large by chance (Fisher, exact, two-sided)."""
     table = [
         [int(inside.sum()), int((~inside).sum())],
@@ -152,7 +151,7 @@ def _studentised(groups: Floats, everybody: Floats) -> Floats:
     return np.asarray(np.abs(sums / m - other_sums / k) / np.sqrt(np.maximum(own + rest, least)))
 
 
-def _random_groups(rng: np.random.Generator, batch: int, n: int, members: int) -> NDArray[np.intp]:
+def _random_groups(rng: np.random.Generator, batch: int, n: int, members: int) -> Indices:
     """Groups ``(batch, members)`` of distinct people of n, each as likely as any other."""
     if n < 8 * members:
         keys = rng.random((batch, n), np.float32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +38,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Refuse files that could not be written, before the work whose results they are to hold.
+
+    Raises
+    ------
+    InvalidSetting
+        Where one of them is a folder, or lies where nothing can be written.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        file = Path(os.path.realpath(path))
+        try:
+            if file.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            with tempfile.TemporaryFile(dir=file.parent):
+                pass
+        except OSError as error:
+            raise _not_written(path, error) from None
+
+
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Put a text in a file in one go.
 
@@ -48,6 +71,8 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
         with replacing(path) as part:
             part.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise InvalidSetting(
-            f"'{path}' cannot be written ({error.strerror}); give another place"
-        ) from None
+        raise _not_written(path, error) from None
+
+
+def _not_written(path: str | os.PathLike[str], error: OSError) -> InvalidSetting:
+    return InvalidSetting(f"'{path}' cannot be written ({error.strerror}); give another place")

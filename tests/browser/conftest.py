@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -57,7 +58,8 @@ class Server:
                 break
         self.wait()
 
-    def wait(self, seconds: float = 60.0) -> None:
+    def wait(self, seconds: float = 180.0) -> None:
+        """Until a searcher answers; the first one after an installation is compiled before that."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -73,19 +75,28 @@ class Server:
         self.process.wait(20)
 
 
+QUICK = ("--link-per-minute", "10000", "--stranger-per-minute", "10000")
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("service")
-    options = ("--link-per-minute", "10000", "--stranger-per-minute", "10000")
-    server = Server(f"sqlite:///{folder / 'pear.db'}", *options)
+def database(tmp_path_factory):
+    """The file in which the service keeps its cases."""
+    return tmp_path_factory.mktemp("service") / "pear.db"
+
+
+@pytest.fixture(scope="session")
+def server(database):
+    server = Server(f"sqlite:///{database}", *QUICK)
     yield server
     server.stop()
 
 
-@pytest.fixture
-def three_plans(tmp_path):
-    """A service that asks about three plans at a time."""
-    server = Server(f"sqlite:///{tmp_path / 'pear.db'}", "--choices", "3")
+@pytest.fixture(scope="session")
+def three_plans(tmp_path_factory):
+    """A service that asks about three plans at a time, and has no patience: everybody waits."""
+    database = tmp_path_factory.mktemp("three") / "pear.db"
+    options = ("--choices", "3", "--patience-seconds", "0.001")
+    server = Server(f"sqlite:///{database}", *QUICK, *options)
     yield server
     server.stop()
 
@@ -104,6 +115,7 @@ def chromium():
 def open_page(chromium, server):
     """Opens pages that fail the test on any request to another host or any script error."""
     contexts = []
+    allowed = ("http://127.0.0.1:", "data:", "file:")
 
     def opened(**settings):
         context = chromium.new_context(base_url=server.address, **settings)
@@ -111,12 +123,12 @@ def open_page(chromium, server):
         page = context.new_page()
         page.set_default_timeout(60_000)
         page.elsewhere, page.failures = [], []
+        page.scripts = settings.get("java_script_enabled", True)
+        page.scheme = settings.get("color_scheme", "light")
         page.on(
             "request",
             lambda request: (
-                None
-                if request.url.startswith(("http://127.0.0.1:", "data:"))
-                else page.elsewhere.append(request.url)
+                None if request.url.startswith(allowed) else page.elsewhere.append(request.url)
             ),
         )
         page.on("pageerror", lambda error: page.failures.append(str(error)))
@@ -136,3 +148,62 @@ def open_page(chromium, server):
             assert page.elsewhere == []
             assert page.failures == []
         context.close()
+
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+SMALL = """[...document.querySelectorAll('button, summary, .links a, a.button, input, select')]
+           .filter(e => e.checkVisibility() && e.type !== 'hidden')
+           .map(e => [e.textContent.trim(), e.getBoundingClientRect().height])
+           .filter(([, height]) => height < 43)"""
+
+
+class Inspector:
+    """Looks at pages: nothing runs off the side, what is pressed with a finger is large enough,
+    and axe finds no violation, once for each kind of page in each language and on each screen.
+
+    axe needs scripts. A page without them is looked at as it was received, in a page with them.
+    It looks at the whole page at once: what stands behind the buttons that stay in view is there
+    to be scrolled to.
+    """
+
+    def __init__(self, chromium, address):
+        from axe_playwright_python.sync_playwright import Axe
+
+        self.axe, self.chromium, self.address, self.seen = Axe(), chromium, address, set()
+
+    def __call__(self, page):
+        page.wait_for_load_state("load")
+        width = page.viewport_size["width"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+        assert page.evaluate(SMALL) == [], page.url
+        heading = re.sub(r"\d+", "0", page.locator("h1").inner_text())
+        kind = (heading, page.locator("details[open]").count(), width)
+        if kind not in self.seen:
+            self.seen.add(kind)
+            found = self._violations(page)
+            assert [(item["id"], [n["html"] for n in item["nodes"]]) for item in found] == []
+
+    def _violations(self, page):
+        screen = page.viewport_size
+        whole = {"width": screen["width"], "height": 4000}
+        if page.scripts:
+            page.set_viewport_size(whole)
+            found = self.axe.run(page, options=RULES).response["violations"]
+            page.set_viewport_size(screen)
+            return found
+        look = {"viewport": whole, "color_scheme": page.scheme, "bypass_csp": True}
+        context = self.chromium.new_context(**look)
+        try:
+            copy = context.new_page()
+            copy.goto(self.address + "/static/page.css")
+            copy.set_content(page.content())
+            copy.wait_for_load_state("load")
+            return self.axe.run(copy, options=RULES).response["violations"]
+        finally:
+            context.close()
+
+
+@pytest.fixture(scope="module")
+def inspect(chromium, server):
+    return Inspector(chromium, server.address)

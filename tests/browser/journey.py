@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pear.service.words import catalogue
+from pear.elicitation.words import catalogue
 
 
 class Person:
@@ -14,7 +14,7 @@ class Person:
     """
 
     def __init__(self, page, language="en", check=lambda page: None):
-        self.page, self.texts, self.check = page, catalogue(language), check
+        self.page, self.texts, self.check = page, catalogue(language, "pear.service"), check
 
     def __call__(self, key, /, **values):
         return self.texts(key, **values).replace("\N{NO-BREAK SPACE}", " ")
@@ -24,7 +24,7 @@ class Person:
         self.arrive()
 
     def arrive(self):
-        """Look at the page once it is loaded, and once what follows is worked out."""
+        """Look at the page once it is loaded, and once what follows is computed."""
         self.page.wait_for_load_state()
         heading = self.page.locator("h1")
         heading.filter(has_not_text=self("waiting.title")).wait_for(timeout=90_000)
@@ -96,3 +96,10 @@ class Person:
     def do_next_step(self):
         self.open("plan.mark")
         self.press("plan.mark_yes")
+
+
+def held(route):
+    """A page that goes on by itself, held so that it can be looked at."""
+    answer = route.fetch()
+    headers = {name: value for name, value in answer.headers.items() if name != "refresh"}
+    route.fulfill(response=answer, headers=headers)

@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.browser.conftest import CHROMIUM, FLAGS, Server
-from tests.browser.journey import Person
+from tests.browser.journey import Person, held
+from tests.portfolio.small_problem import PROBLEM
+from tests.portfolio.test_audit import portfolio
+
+from pear.portfolio.audit import audit
+from pear.portfolio.audit import page as audit_page
+from pear.service.store.database import hashed
 
 PHONE = {"viewport": {"width": 375, "height": 720}}
 DESKTOP = {"viewport": {"width": 1100, "height": 760}}
@@ -83,8 +90,39 @@ def of_the_person(camera: Camera) -> None:
     camera.take(wide, "plan-wide", whole=False)
 
 
+def of_the_ends(camera: Camera, database: Path) -> None:
+    """A link that has ended, and a place in the queue."""
+    person = camera.person(**PHONE).begin("Elif")
+    with sqlite3.connect(database, timeout=30) as connection:
+        ended = "update conversations set expires_at = 1 where token_hash = ?"
+        connection.execute(ended, (hashed(person.base.rpartition("/")[2]),))
+    person.go(person.base + "/now")
+    camera.take(person, "ended", whole=False)
+    busy = Server(f"sqlite:///{tempfile.mkdtemp()}/pear.db", "--patience-seconds", "0.001")
+    waiting = Camera(camera.browser, busy.address, camera.folder).person(**PHONE)
+    waiting.go("/")
+    waiting.press("welcome.person", name="Amina")
+    waiting.page.route("**/now", held)
+    waiting.page.get_by_role("link", name=waiting("start.begin")).click()
+    camera.take(waiting, "waiting", whole=False)
+    busy.stop()
+
+
+def of_the_audit(camera: Camera) -> None:
+    """The report of an audit, on a desktop and on a phone."""
+    for name, screen in (("audit", DESKTOP), ("audit-phone", PHONE)):
+        reader = camera.person(**screen)
+        reader.page.set_content(audit_page(audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15))))
+        camera.take(reader, name, whole=False)
+
+
 def of_the_lender(camera: Camera, key: str) -> None:
-    """The lender's side and the API, on a desktop."""
+    """The lender's side and the API, on a desktop, with enough cases to compare."""
+    applicant = camera.person(**DESKTOP)
+    for name in ("Amina", "Ben", "Carla", "Elif", "Farid") * 3:
+        applicant.begin(name)
+        if applicant.heading == applicant("question.title"):
+            applicant.press("question.best")
     lender = camera.person(**DESKTOP)
     lender.go("/lender")
     camera.take(lender, "lender-sign-in", whole=False)
@@ -108,12 +146,15 @@ def main(folder: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(f"sqlite:///{tempfile.mkdtemp()}/pear.db", "--human-link", "tel:+390461000000")
+    database = Path(tempfile.mkdtemp()) / "pear.db"
+    server = Server(f"sqlite:///{database}", "--human-link", "tel:+390461000000")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         camera = Camera(browser, server.address, folder)
         of_the_person(camera)
         of_the_lender(camera, server.key)
+        of_the_ends(camera, database)
+        of_the_audit(camera)
         browser.close()
     server.stop()
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import sqlite3
 
 import pytest
-from tests.browser.journey import Person
+from tests.browser.journey import Person, held
 
+from pear.elicitation.words import languages
 from pear.problem import Plan
-from pear.service.words import languages
+from pear.service.store.database import hashed
 
 pytest.importorskip("playwright")
 
@@ -15,33 +17,12 @@ PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "color_sc
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 
 
-def fits(page):
-    """Nothing runs off the side, and what is pressed with a finger is large enough."""
-    page.wait_for_load_state("load")
-    width = page.viewport_size["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
-    small = page.evaluate(
-        """[...document.querySelectorAll('button, summary, .links a, a.button, input, select')]
-           .filter(e => e.checkVisibility() && e.type !== 'hidden')
-           .map(e => [e.textContent.trim(), e.getBoundingClientRect().height])
-           .filter(([, height]) => height < 43)"""
-    )
-    assert small == [], page.url
-
-
-def ways():
-    """Every language on a phone and on a desktop, once with scripts and once without."""
-    for place, language in enumerate(languages()):
-        for number, screen in enumerate((PHONE, DESKTOP)):
-            scripts = (place + number) % 2 == 0
-            name = f"{language}-{('phone', 'desktop')[number]}{'' if scripts else '-no-scripts'}"
-            yield pytest.param(language, screen, scripts, id=name)
-
-
-@pytest.mark.parametrize(("language", "screen", "scripts"), list(ways()))
-def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen, scripts):
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize("language", languages("pear.service"))
+def test_from_refusal_to_the_last_step_done_and_back(open_page, inspect, language, screen, scripts):
     page = open_page(**screen, locale=language, java_script_enabled=scripts)
-    person = Person(page, language, fits)
+    person = Person(page, language, inspect)
     person.begin()
     assert page.locator("html").get_attribute("lang") == language
     assert person.heading == person("question.title")
@@ -61,6 +42,9 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen
 
     person.press("question.none")
     assert person.heading == person("none.title")
+    person.back()
+    assert person.cells() == first
+    page.go_forward()
     page.locator(".hard li").first.locator("button").last.click()
     person.arrive()
     assert page.get_by_role("status").filter(has_text=person("said.limit")).is_visible()
@@ -75,9 +59,10 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen
     assert page.locator(".timeline .done").count() == 1
     person.press("plan.unmark")
     assert person.steps() == steps, "what was not done after all is to do again"
-    person.go(person.base + "/receipt")
-    assert page.get_by_role("table").is_visible()
-    person.press("receipt.back")
+    for path in ("/receipt", "/data", "/help", "/delete"):
+        person.go(person.base + path)
+        person.back()
+        assert person.heading == person("plan.title")
     for _ in range(8):
         if person.heading == person("success.title"):
             break
@@ -99,16 +84,15 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, language, screen
     shown = "€2,100" if language == "en" else "2.100\N{NO-BREAK SPACE}€"
     assert page.get_by_text(shown, exact=True).is_visible()
 
-    person.go(person.base + "/help")
     person.go(person.base + "/delete")
     person.press("delete.confirm")
     assert person.heading == person("delete.done_title")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_no_plan_leads_to_a_person_first_and_back(open_page, scripts):
+def test_no_plan_leads_to_a_person_first_and_back(open_page, inspect, scripts):
     page = open_page(**PHONE, java_script_enabled=scripts)
-    person = Person(page, check=fits).begin("David")
+    person = Person(page, check=inspect).begin("David")
     person.until_no_plan()
     first = page.locator("main a.button, main button").first
     assert first.inner_text() == person("no_plan.human")
@@ -214,7 +198,12 @@ def test_own_data_are_checked_as_they_are_typed(open_page):
     assert age.get_attribute("aria-invalid") == "true"
     age.fill("44")
     assert not page.locator("#error-age").is_visible()
-    page.get_by_label("Net monthly income").fill("€1,900")
+    income = page.get_by_label("Net monthly income")
+    for doubtful in ("40%", "1.900", "€ 1.900,00"):
+        income.fill(doubtful)
+        income.blur()
+        assert page.locator("#error-monthly_income").is_visible(), doubtful
+    income.fill("€1,900")
     page.get_by_label("Card balance").fill("40%")
     page.get_by_role("button", name=person("own.submit")).click()
     assert page.url.endswith("/own"), "nothing is sent while something is missing"
@@ -237,37 +226,69 @@ def test_a_double_click_answers_once(open_page):
 
 def test_a_visitor_changes_the_language_and_stays(open_page):
     page = open_page(**PHONE)
-    person = Person(page, check=fits).begin()
+    person = Person(page).begin()
     page.get_by_role("link", name="Italiano").click()
-    italian = Person(page, "it", fits)
+    italian = Person(page, "it")
     assert italian.heading == italian("question.title")
     assert person.base == italian.base
 
 
-def test_three_plans_and_long_words_fit(open_page, three_plans):
+def test_three_plans_and_long_words_fit_after_a_wait_in_the_queue(open_page, inspect, three_plans):
+    page = open_page(viewport={"width": 320, "height": 800})
+    person = Person(page, check=inspect)
+    for name in ("Amina", "Ben", "Carla", "David"):
+        page.goto(three_plans.address + "/")
+        person.press("welcome.person", name=name)
+        page.route("**/now", held)
+        page.get_by_role("link", name=person("start.begin")).click()
+        assert person.heading == person("waiting.title")
+        inspect(page)
+        page.unroute("**/now")
+        page.reload()
+        person.arrive()
+        if page.locator(".plan-name").count() == 3:
+            break
+    assert page.get_by_role("columnheader").count() == 3
+    page.evaluate(
+        "document.querySelectorAll('.todo th, .todo .value')"
+        ".forEach(e => e.textContent = 'Donaudampfschifffahrtsgesellschaftskapitän')"
+    )
     for width in (320, 820):
-        page = open_page(viewport={"width": width, "height": 800})
-        person = Person(page, check=fits)
-        for name in ("Amina", "Ben", "Carla", "David"):
-            page.goto(three_plans.address + "/")
-            person.press("welcome.person", name=name)
-            person.press("start.begin")
-            if page.locator(".plan-name").count() == 3:
-                break
-        assert page.get_by_role("columnheader").count() == 3
+        page.set_viewport_size({"width": width, "height": 800})
+        inspect(page)
+    page.set_viewport_size({"width": 320, "height": 800})
+    for path, words in (("", ".facts dt"), ("/none", ".hard h2"), ("/data", ".field label")):
+        person.go(person.base + path)
         page.evaluate(
-            "document.querySelectorAll('.todo th, .todo .value')"
-            ".forEach(e => e.textContent = 'Donaudampfschifffahrtsgesellschaftskapitän')"
+            "words => document.querySelectorAll(words)"
+            ".forEach(e => e.textContent = 'Rindfleischetikettierungsüberwachungsgesetz')",
+            words,
         )
-        fits(page)
+        inspect(page)
+
+
+def test_an_ended_link_says_what_to_do(open_page, inspect, database):
+    page = open_page(**PHONE)
+    person = Person(page, check=inspect).begin("Ben")
+    person.go(person.base + "/help")
+    reference = re.search("reference: (.*)", page.locator("main").inner_text())[1]
+    person.go(person.base + "/now")
+    with sqlite3.connect(database, timeout=30) as connection:
+        ended = "update conversations set expires_at = 1 where token_hash = ?"
+        token = hashed(person.base.rpartition("/")[2])
+        assert connection.execute(ended, (token,)).rowcount == 1
+    person.go(person.base + "/now")
+    assert person.heading == person("error.title_410")
+    assert page.get_by_text(person("error.text_410")).is_visible()
+    assert reference in page.locator("main").inner_text(), "the lender finds the case by it"
 
 
 # The lender
 
 
-def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, server):
+def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, inspect, server):
     page = open_page(**PHONE)
-    lender = Person(page, check=fits)
+    lender = Person(page, check=inspect)
     lender.go("/lender")
     page.get_by_label("Key", exact=True).fill("wrong")
     lender.press("lender.sign_in")
@@ -291,7 +312,7 @@ def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, serv
         page.get_by_label(name, exact=True).fill(value)
     lender.press("lender.make.submit")
     link = page.locator("#link").input_value()
-    person = Person(open_page(), check=fits)
+    person = Person(open_page())
     person.go(link)
     assert person.heading == person("start.title")
     lender.go("/lender?reference=case+77")

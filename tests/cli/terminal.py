@@ -15,9 +15,12 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07")
 
 
 class Terminal:
-    """``pear`` with arguments, seen by it as an interactive terminal of 100 columns."""
+    """``pear`` with arguments, seen by it as an interactive terminal.
 
-    def __init__(self, *arguments: str, cwd: str | None = None) -> None:
+    ``screen`` holds what a person sees: a space at which no line ends looks like any other.
+    """
+
+    def __init__(self, *arguments: str, cwd: str | None = None, width: int = 100) -> None:
         self.screen = ""
         self._waited_for = 0
         control, inside = pty.openpty()
@@ -28,7 +31,7 @@ class Terminal:
             stdout=inside,
             stderr=inside,
             cwd=cwd,
-            env={**os.environ, "COLUMNS": "100", "LINES": "60", "TERM": "xterm"},
+            env={**os.environ, "COLUMNS": str(width), "LINES": "60", "TERM": "xterm"},
             start_new_session=True,
             # A test run in the background ignores Ctrl-C, and children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -69,5 +72,6 @@ class Terminal:
             data = os.read(self._control, 65536)
         except OSError:
             return False
-        self.screen += CODES.sub("", data.decode(errors="replace")).replace("\r", "")
+        shown = CODES.sub("", data.decode(errors="replace")).replace("\r", "")
+        self.screen += shown.replace("\N{NO-BREAK SPACE}", " ")
         return bool(data)

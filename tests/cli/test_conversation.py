@@ -120,7 +120,7 @@ def test_every_answer_is_kept_and_the_same_command_goes_on(lender_folder):
     assert len(kept(lender_folder)) == 1
 
     second = ask(lender_folder, "-o", "plan.json")
-    second.wait_for("Going on after 1 answers")
+    second.wait_for("Going on after 1 answer")
     second.wait_for("quit")
     second.press("x")
     second.wait_for("Which of these is too hard?")
@@ -155,6 +155,7 @@ def test_arrow_keys_answer_nothing_and_control_d_loses_nothing(lender_folder):
     assert kept(lender_folder) == []
 
 
+@pytest.mark.slow
 def test_a_kept_conversation_that_is_damaged_is_named_with_the_way_out(lender_folder):
     (lender_folder / "damaged.json").write_bytes(b"\xff{")
     result = subprocess.run(
@@ -234,6 +235,7 @@ def test_undo_after_the_best_plan_so_far_leads_back_to_the_question(lender_folde
     assert terminal.end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -260,3 +262,21 @@ def test_wrong_input_is_one_line_and_no_traceback(lender_folder, arguments, mess
     assert result.stderr.startswith("error: ")
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_no_amount_and_no_word_is_cut_in_two_where_the_terminal_is_narrow(width):
+    terminal = Terminal("demo", "--language", "de", width=width)
+    terminal.wait_for("aufhören")
+    shown = terminal.screen.partition("Amina")[2]
+    # What spins while a plan is looked for is drawn over itself.
+    lines = [line for line in shown.splitlines() if "Wir suchen" not in line]
+    assert max(map(len, lines)) <= width
+    for whole in ("1.850 €", "6 Jahre", "9 Monate", "Monatseinkommen", "q für heute aufhören"):
+        assert whole in shown, whole
+    assert "…" not in shown.partition("Frage 1")[2]
+    terminal.press("w")
+    terminal.wait_for("Warum die Schritte von Plan B")
+    terminal.wait_for("aufhören")
+    terminal.press("q")
+    assert terminal.end() == 0

@@ -55,7 +55,7 @@ def test_a_plan_from_files_is_confirmed(audit):
     assert result.exit_code == 0, result.output
     assert "claims:" in result.output
     assert "with at most 2 changes" in result.output
-    assert result.output.rstrip().endswith("Confirmed: the plan holds what it claims.")
+    assert result.output.rstrip().endswith("Confirmed: what the plan claims is true.")
 
 
 def test_a_plan_for_another_model_is_refused(audit):

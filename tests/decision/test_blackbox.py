@@ -10,7 +10,7 @@ from pear.decision import BlackBox, from_callable
 from pear.decision.blackbox import favourable_columns, probe_states
 from pear.errors import EndpointFailed, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal, Limits
-from pear.problem.problem import class_key
+from pear.problem.values import class_key
 
 from .conftest import SPACE, make_problem
 

@@ -131,10 +131,10 @@ def test_a_file_that_hardly_answers_otherwise_is_told(tmp_path, monkeypatch):
     frame, decided = people(gaps=False, texts=False)
     model = DecisionTreeClassifier(max_depth=3).fit(frame, decided)
     monkeypatch.setattr("pear.decision.adapters.export.TOLERANCE", -1.0)
-    with pytest.raises(ModelError, match=r"would answer otherwise for 100\.0% of invented people"):
+    with pytest.raises(ModelError, match=r"would give other scores for 100\.0% of invented people"):
         export_onnx(model, problem(frame), tmp_path / "model.onnx")
     monkeypatch.setattr("pear.decision.adapters.export.SHARE", 1.0)
-    with pytest.warns(ModelWarning, match=r"answers otherwise for 100\.0% of invented people"):
+    with pytest.warns(ModelWarning, match=r"gives other scores for 100\.0% of invented people"):
         export_onnx(model, problem(frame), tmp_path / "model.onnx")
 
 

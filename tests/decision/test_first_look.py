@@ -71,9 +71,7 @@ def test_models_that_differ_in_missing_values_alone_have_two_fingerprints():
 def test_a_threshold_of_the_models_own_is_told(model):
     model.fit(*people(gaps=False))
     own = getattr(model, "best_threshold_", 0.8)
-    with pytest.warns(
-        ModelWarning, match=rf"itself decides otherwise .*own threshold is {own:.4g}"
-    ):
+    with pytest.warns(ModelWarning, match=rf"disagrees with a score .*own threshold is {own:.4g}"):
         from_sklearn(model, make_problem(space=WHOLE))
     same = make_problem(Goal((1,), own), WHOLE)
     assert from_sklearn(model, same).doubts == ()
@@ -89,7 +87,7 @@ def test_the_likeliest_of_three_classes_is_not_one_above_one_half():
     model = LogisticRegression(C=0.01).fit(
         frame, pd.qcut(frame["income"], 3, labels=["a", "b", "c"])
     )
-    with pytest.warns(ModelWarning, match="itself decides otherwise than a score above 0.5"):
+    with pytest.warns(ModelWarning, match="disagrees with a score above 0.5"):
         from_sklearn(model, make_problem(Goal(("b",)), WHOLE))
 
 

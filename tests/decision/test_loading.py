@@ -17,7 +17,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from pear.decision import export_onnx, from_sklearn, load_model, load_skops, save_sklearn
 from pear.decision.adapters import loading
-from pear.decision.adapters.trees import find_trees
+from pear.decision.adapters.loading import find_trees
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 
 from .conftest import SPACE, make_pipeline_for
@@ -128,7 +129,7 @@ def damaged_tree(fitted, place, value):
 def test_a_tree_that_points_outside_of_itself_is_refused(
     final, place, value, problem, states, labels, tmp_path
 ):
-    fitted = damaged_tree(clone(final).fit(SPACE.one_hot(states), labels), place, value)
+    fitted = damaged_tree(clone(final).fit(unit_inputs(SPACE)(states), labels), place, value)
     path = save_sklearn(fitted, tmp_path / "m.skops")
     with pytest.raises(ModelRefused, match="holds a tree that points outside of itself"):
         load_model(path, problem)

@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from pear.decision import export_onnx, from_onnx
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
 from pear.problem import Feature, FeatureSpace, Goal
 from pear.problem.inputs import Interface, ModelInput
@@ -98,14 +99,14 @@ def test_a_single_tensor_of_numbers(states):
 
 @pytest.mark.parametrize("type_name", ["FLOAT", "DOUBLE"])
 def test_a_single_tensor_of_the_one_hot_encoding_with_logits(problem, states, type_name):
-    content = linear(SPACE.one_hot_width, type_name=type_name)
+    content = linear(unit_inputs(SPACE).width, type_name=type_name)
     model = from_onnx(content, problem, output="logits", name="sum", inputs=UNIT)
-    expected = 1 / (1 + np.exp(-2 * SPACE.one_hot(states).sum(axis=1)))
+    expected = 1 / (1 + np.exp(-2 * unit_inputs(SPACE)(states).sum(axis=1)))
     assert model.score(states) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_tensor_of_unknown_width_gets_what_is_declared(states):
-    content = linear(SPACE.one_hot_width, shape=[None, None])
+    content = linear(unit_inputs(SPACE).width, shape=[None, None])
     stated = make_problem(interface=Interface(UNIT, "logits"))
     model = from_onnx(content, stated)
     assert ((model.score(states) > 0.5) & (model.score(states) < 1)).any()
@@ -113,16 +114,18 @@ def test_a_tensor_of_unknown_width_gets_what_is_declared(states):
 
 def test_logits_taken_for_probabilities_are_refused(problem):
     with pytest.raises(ModelOutput, match=r"'sum' returned .*; if they are logits, say output"):
-        from_onnx(linear(SPACE.one_hot_width), problem, name="sum", inputs=UNIT)
+        from_onnx(linear(unit_inputs(SPACE).width), problem, name="sum", inputs=UNIT)
 
 
-@pytest.mark.parametrize("width", [4, 5, SPACE.one_hot_width, None])
+@pytest.mark.parametrize("width", [4, 5, unit_inputs(SPACE).width, None])
 def test_the_columns_of_a_tensor_are_declared_never_guessed(width, problem):
     content = linear(width or 5, shape=[None, width])
     with pytest.raises(ModelError, match=r"without names, and nothing says .*\[model.inputs\]"):
         from_onnx(content, problem)
     if width == 4:
-        with pytest.raises(ModelError, match="a tensor of 4 columns, and what is declared makes 8"):
+        with pytest.raises(
+            ModelError, match="a tensor of 4 columns, but the declared inputs make 8"
+        ):
             from_onnx(content, problem, inputs=UNIT)
 
 
@@ -193,7 +196,7 @@ def test_a_number_wanted_as_text_is_given_as_text(problem, states):
 
 
 def test_a_model_with_labels_only_is_refused(problem):
-    content = linear(SPACE.one_hot_width, type_name="INT64", outputs="label")
+    content = linear(unit_inputs(SPACE).width, type_name="INT64", outputs="label")
     with pytest.raises(ModelError, match="no output of scores"):
         from_onnx(content, problem, inputs=UNIT)
 

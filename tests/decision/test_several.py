@@ -72,6 +72,8 @@ def test_models_about_other_features_are_refused(ladder):
 def test_a_share_that_is_none_is_refused(ladder, agree):
     with pytest.raises(InvalidSetting, match="'agree'"):
         several([share_of(50, ladder)], agree)
+    with pytest.raises(InvalidSetting, match="'agree'"):
+        load_model(lambda states: states[:, 0], ladder, agree=agree)
 
 
 def test_no_models_are_refused():

@@ -5,13 +5,16 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from pear.decision import from_sklearn
+from pear.decision import from_sklearn, load_model
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidProblem, InvalidSetting, ModelError, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal
 from pear.problem.inputs import Interface, ModelInput
@@ -42,7 +45,7 @@ def test_a_model_fitted_on_columns_the_problem_lacks_is_refused(states, labels, 
 
 
 def test_a_model_of_the_one_hot_encoding_is_declared_never_guessed(states, labels, problem):
-    encoded = SPACE.one_hot(states)
+    encoded = unit_inputs(SPACE)(states)
     fitted = RandomForestClassifier(5, random_state=0).fit(encoded, labels)
     expected = fitted.predict_proba(encoded)[:, 1]
     stated = make_problem(interface=Interface(UNIT))
@@ -190,21 +193,21 @@ def test_several_classes_with_two_favourable(states):
 
 @pytest.mark.parametrize(("favourable", "rising"), [((), True), ((1,), True), ((0,), False)])
 def test_a_decision_function_becomes_a_score(states, labels, favourable, rising):
-    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
+    fitted = LinearSVC(random_state=0).fit(unit_inputs(SPACE)(states), labels)
     model = from_sklearn(fitted, make_problem(Goal(favourable=favourable)), inputs=UNIT)
-    decided = fitted.predict(SPACE.one_hot(states)) == 1
+    decided = fitted.predict(unit_inputs(SPACE)(states)) == 1
     assert np.array_equal(model.favourable(states), decided if rising else ~decided)
 
 
 def test_a_decision_function_without_the_favourable_class_is_refused(states, labels):
-    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), labels)
+    fitted = LinearSVC(random_state=0).fit(unit_inputs(SPACE)(states), labels)
     with pytest.raises(ModelError, match="no class 'gold'; its classes are 0, 1"):
         from_sklearn(fitted, make_problem(Goal(favourable=("gold",))), inputs=UNIT)
 
 
 def test_a_decision_function_of_several_classes_asks_for_calibration(states):
     grades = np.digitize(states[:, 0], [1_500, 3_500])
-    fitted = LinearSVC(random_state=0).fit(SPACE.one_hot(states), grades)
+    fitted = LinearSVC(random_state=0).fit(unit_inputs(SPACE)(states), grades)
     with pytest.raises(ModelError, match="calibrate it"):
         from_sklearn(fitted, make_problem(Goal(favourable=(2,))), inputs=UNIT)
 
@@ -294,3 +297,25 @@ def make_problem_of(space):
 
     actions = ActionSpace(space, (Action("more", space.names[0], "add", (1,)),))
     return Problem(space, actions, CostGraph(space))
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("sklearn.linear_model", "LogisticRegression"),
+        ("sklearn.ensemble", "RandomForestClassifier"),
+        ("sklearn.ensemble", "HistGradientBoostingClassifier"),
+        ("lightgbm", "LGBMClassifier"),
+        ("xgboost", "XGBClassifier"),
+        ("catboost", "CatBoostClassifier"),
+    ],
+)
+@pytest.mark.parametrize("around", ["nothing", "a pipeline", "a calibration"])
+def test_what_is_not_fitted_is_refused(package, name, around, problem):
+    model = getattr(pytest.importorskip(package), name)()
+    if around == "a pipeline":
+        model = make_pipeline(StandardScaler(), model)
+    elif around == "a calibration":
+        model = CalibratedClassifierCV(model)
+    with pytest.raises(ModelError, match="is not fitted; fit it"):
+        load_model(model, problem)

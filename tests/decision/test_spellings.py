@@ -69,9 +69,12 @@ def test_numbers_that_become_texts_are_told_with_what_to_do():
     frame, decided = table()
     model = as_texts(["owner", "cards"]).fit(frame[["income", "owner", "cards"]], decided)
     owner, cards = doubts(model, problem())
-    assert "'owner' comes as 1 than as True" in owner
+    assert "'owner' is written as 1 and not as True" in owner
     assert "make 'owner' an integer" in owner
-    assert "'cards' comes as a whole number (3) than as a decimal (3.0), and is given 3" in cards
+    assert (
+        "'cards' is written as a whole number (3) and not as a decimal (3.0), and it gets 3"
+        in cards
+    )
 
 
 @pytest.mark.parametrize("kind", ["integer", "numeric"])
@@ -95,7 +98,7 @@ def test_codes_of_categories_depend_on_their_order():
     codes = FunctionTransformer(lambda part: part.assign(job=part["job"].cat.codes))
     model = make_pipeline(codes, DecisionTreeClassifier(max_depth=4)).fit(frame, decided)
     told = doubts(model, problem())
-    assert any("'job' comes as a category in another order" in doubt for doubt in told)
+    assert any("'job' is written as a pandas category in another order" in doubt for doubt in told)
 
 
 def test_most_models_do_not_care():

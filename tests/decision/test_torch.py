@@ -8,6 +8,7 @@ import pytest
 
 from pear.decision import from_torch
 from pear.decision.adapters.torch import probabilities
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import FeatureSpace, Goal
 from pear.problem.inputs import Interface
@@ -21,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra 'learned'")
 def module():
     torch.manual_seed(0)
     return torch.nn.Sequential(
-        torch.nn.Linear(SPACE.one_hot_width, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1)
+        torch.nn.Linear(unit_inputs(SPACE).width, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1)
     )
 
 
@@ -29,7 +30,7 @@ def test_logits_become_probabilities_without_dropout(module, problem, states):
     model = from_torch(module.train(), problem, inputs=UNIT)
     assert model.name == "Sequential"
     with torch.no_grad():
-        inputs = torch.as_tensor(SPACE.one_hot(states), dtype=torch.float32)
+        inputs = torch.as_tensor(unit_inputs(SPACE)(states), dtype=torch.float32)
         expected = torch.sigmoid(module.eval()(inputs))[:, 0].numpy()
     assert model.score(states) == pytest.approx(expected, abs=1e-6)
 
@@ -56,7 +57,7 @@ def test_columns_are_declared_never_guessed(module, problem, states):
     stated = make_problem(interface=Interface(UNIT))
     expected = from_torch(module, problem, inputs=UNIT).score(states)
     assert np.array_equal(from_torch(module, stated).score(states), expected)
-    with pytest.raises(ModelError, match="takes 8 columns, and what is declared makes 7"):
+    with pytest.raises(ModelError, match="takes 8 columns, but the declared inputs make 7"):
         from_torch(module, problem, inputs=UNIT[1:])
 
 
@@ -87,11 +88,11 @@ def test_noise_and_batches_are_found_out(problem):
 
 def test_several_classes(problem, states):
     torch.manual_seed(0)
-    module = torch.nn.Linear(SPACE.one_hot_width, 3)
+    module = torch.nn.Linear(unit_inputs(SPACE).width, 3)
     goal = Goal(favourable=("b", "c"))
     model = from_torch(module, make_problem(goal), inputs=UNIT, classes=("a", "b", "c"))
     with torch.no_grad():
-        inputs = torch.as_tensor(SPACE.one_hot(states), dtype=torch.float32)
+        inputs = torch.as_tensor(unit_inputs(SPACE)(states), dtype=torch.float32)
         expected = 1 - torch.softmax(module(inputs), dim=1)[:, 0].numpy()
     assert model.score(states) == pytest.approx(expected, abs=1e-6)
 

@@ -86,6 +86,16 @@ def test_a_choice_set_keeps_what_is_in_it_and_takes_the_rest_from_where_it_may(c
     assert len(chosen) == min(3, 1 + len(set(among) - {plans[-1]}))
 
 
+@given(pools, st.integers(2, 3))
+def test_sets_asked_before_are_passed_over_until_none_of_two_plans_is_left(costs, k):
+    asked, first = [], greedy_choice_set(costs, uniform(costs), 1)[0]
+    while len(chosen := greedy_choice_set(costs, uniform(costs), k, asked=asked)) > 1:
+        assert frozenset(chosen) not in asked
+        asked.append(frozenset(chosen))
+    assert chosen == (first,)
+    assert len(asked) >= costs.shape[1] - 1
+
+
 @given(pools)
 def test_the_first_plan_is_the_one_of_least_expected_cost(costs):
     first = greedy_choice_set(costs, uniform(costs), 1)[0]

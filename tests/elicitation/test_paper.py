@@ -43,6 +43,7 @@ def loop(seeds=range(PEOPLE), weights: Floats | None = None, **settings) -> Pape
     )
 
 
+@pytest.mark.slow
 def test_ten_questions_are_ten_answers_however_little_they_are_worth():
     # A prior without spread: no question is worth anything, and all ten are asked.
     sure = GaussianMixturePrior(prior().mean()[None], np.full((1, len(prior().mean())), 1e-12))

@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pear.decision import BlackBox
 from pear.elicitation import Session, SimulatedPerson
 from pear.elicitation.simulation import converse, question_of
-from pear.errors import ConversationError, FingerprintMismatch, InvalidProblem, InvalidSetting
+from pear.errors import (
+    ConversationError,
+    FingerprintMismatch,
+    InvalidProblem,
+    InvalidSetting,
+    ModelOutput,
+)
+from pear.planning.exact import ExactPlanner
 from pear.preferences import Logistic, Noiseless, UnknownSharpness
 from pear.problem import Limits
-from tests.elicitation.small_lender import PERSON, lender, prior
+from tests.elicitation.small_lender import PERSON, lender, prior, score
 
 SAID = ["answer_0", "answer_1", "same", "none", "exclude", "undo"]
 
@@ -48,6 +56,19 @@ def test_a_question_stays_until_it_is_answered():
     assert session.n_answers == 1
     assert session.ask() is None or session.ask().number == 2
     assert before.number == 1
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_no_question_is_asked_twice(k):
+    # Somebody careful of whom that is not known: one answer leaves doubt about the same plans.
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        session, asked = start(k=k, seed=seed), []
+        person = SimulatedPerson(prior().sample(1, rng)[0][0], Noiseless())
+        while (question := session.ask()) is not None:
+            asked.append(frozenset(plan.moves for plan in question.plans))
+            session.answer(person.choose(question_of(session, question.plans), rng))
+        assert len(set(asked)) == len(asked) > 2
 
 
 def test_every_plan_of_a_question_reaches_the_goal_and_differs():
@@ -272,3 +293,24 @@ def test_a_stored_session_of_another_model_or_of_nonsense_is_refused():
             Session.from_dict(broken, session.planner, session.prior)
     with pytest.raises(ConversationError, match="not JSON"):
         Session.from_json("{", session.planner, session.prior)
+
+
+class RefusesAlone:
+    """Scores of many at once as ever; a single record is refused."""
+
+    def __call__(self, states):
+        return score(states)
+
+    def plainly(self, record):
+        return np.array([0.1])
+
+
+def test_a_plan_the_model_refuses_when_asked_alone_is_not_handed_out():
+    problem = lender().problem
+    model = BlackBox(RefusesAlone(), problem.space, problem.goal)
+    session = Session(ExactPlanner(problem, model), PERSON, prior(), n_particles=300, draws=12)
+    assert session.ask().plans[0].success
+    for handed_out in (lambda: session.accept(0), session.accept, session.result):
+        with pytest.raises(ModelOutput, match="alone"):
+            handed_out()
+    assert not session.finished

@@ -8,8 +8,7 @@ import pytest
 from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
 from pear.elicitation import Session, Words
 from pear.elicitation.says import DoneStep
-from pear.elicitation.shown import Question, Standing, aligned, differences
-from pear.elicitation.told import tell
+from pear.elicitation.shown import Question, Standing, aligned, differences, tell
 from pear.elicitation.words import catalogue
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import plan_from_moves
@@ -52,7 +51,7 @@ def test_a_value_that_differs_stands_in_its_cell_and_one_step_is_done_or_not():
     question = told_question((0, 9), (3, 9, 12))
     income, settle = question.lines
     assert income.label == "Monthly income"
-    assert income.now == "now 10"
+    assert income.now == "now\N{NO-BREAK SPACE}10"
     assert [cell.value for cell in income.cells] == ["12", "18"]
     assert all(cell.refusals for cell in income.cells)
     assert [cell.value for cell in settle.cells] == ["no", "yes"]
@@ -131,3 +130,49 @@ def test_a_step_that_can_only_be_done_or_not_is_refused_whole(loan_book):
 )
 def test_times_are_rough(weeks, words):
     assert Words(PLANNER.problem).time(weeks).replace("\N{NO-BREAK SPACE}", " ") == words
+
+
+@pytest.mark.parametrize(("just_enough", "thin"), [(0.01, False), (0.05, True), (0.0, False)])
+def test_what_only_just_enough_means_is_the_lenders_to_say(just_enough, thin):
+    problem = PLANNER.problem
+    own = replace(problem, goal=replace(problem.goal, just_enough=just_enough))
+    assert own.fingerprint == problem.fingerprint, "no plan depends on it"
+    [plan] = plans((3, 9))
+    over = replace(plan, score=0.548)  # 54 points, 50 required.
+    question = Question(1, (over, over), (), 1.0, questions_left=1)
+    told = tell(Standing("question", 0.1, 0.5, 0, question=question), Words(own)).question
+    assert [plan.thin for plan in told.plans] == [thin, thin]
+
+
+def test_a_margin_of_the_goal_is_one_that_every_plan_keeps():
+    problem = loan_book_problem()
+    careful = replace(problem, goal=replace(problem.goal, margin=0.1))
+    person = loan_book_people()["Ben"]
+    session = Session(ExactPlanner(careful, loan_book_classifier(careful)), person)
+    told = tell(session.standing(), Words(careful))
+    assert told.required == 60
+    assert min(plan.points for plan in told.question.plans) > 60
+    assert session.recommend().plan.score > 0.6
+
+
+def test_what_is_not_known_of_a_step_is_not_said_of_its_plan():
+    problem = PLANNER.problem
+    [plan] = plans((3, 9))
+    steps = [replace(step, weeks=weeks, once=once) for step, weeks, once in zip(
+        plan.steps, (8, None), (0, None), strict=True)]  # fmt: skip
+    half, whole = (
+        replace(plan, steps=tuple(chosen))
+        for chosen in (steps, [replace(s, weeks=8, once=0) for s in steps])
+    )
+    paid = replace(whole, steps=tuple(replace(step, once=50) for step in whole.steps))
+    unknown = replace(plan, steps=tuple(replace(step, weeks=None) for step in plan.steps))
+    words = Words(problem)
+    assert [words.plan_time(one) for one in (half, whole, unknown)] == [
+        "at least 8\N{NO-BREAK SPACE}weeks", "up to 4\N{NO-BREAK SPACE}months", ""
+    ]  # fmt: skip
+    question = Question(1, (half, whole, paid, unknown), (), 1.0, questions_left=1)
+    facts = tell(Standing("question", 0.1, 0.5, 0, question=question), words).question.facts
+    time, money = ([cell.value for cell in line.cells] for line in facts[:2])
+    assert time[3] == "not known"
+    assert money[:2] == ["not known", "no extra cost"]
+    assert money[3] == "not known"

@@ -96,6 +96,44 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(expected, tmp_path, monkeyp
     )
 
 
+def test_a_run_whose_time_is_up_goes_on_later(tmp_path, cache):
+    profile = replace(SMALL, methods=("exact-true", "exact-mean"))
+    tasks = make_tasks(profile, profile.methods)
+    early = run_experiments(tasks, profile, tmp_path, workers=1, minutes=0.0)
+    assert early.late
+    assert read_rows(tmp_path).empty
+    assert run_suite(("competitors",), profile, tmp_path, workers=1, minutes=0.0) is None
+    later = run_experiments(tasks, profile, tmp_path, workers=1, minutes=60.0)
+    assert not later.late
+    assert len(read_rows(tmp_path)) == len(tasks)
+
+
+def test_a_method_that_fails_ends_no_other(tmp_path, cache):
+    profile = replace(SMALL, methods=(f"{OWN}FORGETFUL", "exact-true"))
+    with pytest.raises(InvalidSetting, match="a success without 'cost'"):
+        rows_of(profile, tmp_path, workers=1)
+    assert set(read_rows(tmp_path)["method"]) == {"exact-true"}
+
+
+def test_rows_say_which_code_made_them(tmp_path, cache, monkeypatch):
+    monkeypatch.setenv("PEAR_COMMIT", "abc123")
+    profile = replace(SMALL, methods=("exact-mean",))
+    tasks = make_tasks(profile, profile.methods)
+    ended = run_experiments(tasks, profile, tmp_path, workers=1)
+    assert set(ended.store.read(tasks)["commit"]) == {"abc123"}
+
+
+def test_the_first_run_of_everything_comes_before_the_second(tmp_path, cache):
+    profile = replace(SMALL, methods=("mcts", "pear-exact-l"), users=1)
+    notes = []
+    tasks = make_tasks(profile, profile.methods)
+    follow = lambda done, total, note: notes.append(note)  # noqa: E731
+    run_experiments(tasks, profile, tmp_path, workers=1, follow=follow)
+    ran = [note for note in notes if "-run" in note]
+    assert [note.split("-run")[1][0] for note in ran] == ["0", "0", "1", "1"]
+    assert "mcts" in ran[0]  # and the slow one of each after the others
+
+
 def test_two_runs_of_one_method_differ_and_a_deterministic_one_is_run_once(expected):
     searched = expected[expected["method"] == "mcts"].set_index(["run", "user"])
     assert not searched.loc[0]["cost"].equals(searched.loc[1]["cost"])

@@ -212,9 +212,8 @@ def test_a_run_says_what_belongs_to_its_experiments_alone(tmp_path):
     assert ended.exit_code == 0, ended.exception
     said = "profile smoke (changed): the first 5 users of each set, run seeds 0 to 1, 2 questions"
     assert ended.output.strip().endswith(said)
-    text = (tmp_path / "results.md").read_text()
-    assert "corruption" not in text
-    assert "| Exact, true weights | 5 × 1 |" in text
+    assert "corruption" not in (tmp_path / "results.md").read_text()
+    assert "| Exact, true weights | 5 × 1 |" in (tmp_path / "results/competitors.md").read_text()
     assert json.loads((tmp_path / "run.json").read_text())["questions"] == 2
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from pear.optional import EXTRA_OF_MODULE
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {"torch", "fastapi", "ray", "matplotlib", "onnxruntime"}
 OPTIONAL = sorted(HEAVY | set(EXTRA_OF_MODULE) | {"starlette", "psycopg", "httpx"})
 

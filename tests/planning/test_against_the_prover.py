@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from benchmarks.brute_force import fault, proven, random_case
 
+from pear.problem.plan import near_misses
+
 
 def brute_force(case):
     """Least cost over all sequences of moves, from the arrays that the searches use."""
@@ -12,7 +14,8 @@ def brute_force(case):
     best, stack = np.inf, [(case.start, 0.0, ())]
     while stack:
         state, cost, used = stack.pop()
-        if case.black_box.score(state[None])[0] > problem.goal.required(case.limits):
+        ends = np.concatenate([state[None], near_misses(actions, case.start, state[None])[0]])
+        if (case.black_box.score(ends) > problem.goal.required(case.limits)).all():
             best = min(best, cost)
         if len(used) == longest:
             continue
@@ -32,6 +35,7 @@ def test_the_prover_finds_what_brute_force_over_all_sequences_finds():
         assert proof.cost == pytest.approx(brute_force(case), rel=1e-9, abs=0.0), seed
 
 
+@pytest.mark.slow
 def test_the_exact_planner_is_never_wrong():
     wrong = {seed: fault(random_case(seed)) for seed in range(500)}
     assert {seed: message for seed, message in wrong.items() if message} == {}

@@ -47,6 +47,7 @@ def test_no_member_of_the_front_is_dominated(planner):
     assert not (worse & strictly).any()
 
 
+@pytest.mark.slow
 def test_plans_are_legal_and_their_verdict_claims_nothing(planner):
     states, weights = random_people(planner.problem, 8, np.random.default_rng(3))
     for plan in planner.plan_many(states, weights[0]):
@@ -92,6 +93,7 @@ def test_limits_are_kept(planner):
     assert all(step.feature != "job" for step in plan.steps)
 
 
+@pytest.mark.slow
 def test_candidates_are_distinct_successful_and_best_for_some_sample(planner):
     problem = planner.problem
     state = problem.space.encode([{"age": 30.0, "income": 2.0, "debt": 4.0, "job": "none"}])[0]

@@ -6,6 +6,7 @@ import pytest
 from pear.statistics import amount_test, paired_test, share_estimate
 
 
+@pytest.mark.slow
 def test_equal_means_of_other_spread_are_not_taken_as_different():
     rng = np.random.default_rng(0)
     found = np.array(

@@ -107,7 +107,7 @@ def test_one_plan_of_a_table_is_verified(folder):
     shown = check(folder, folder / "plans.parquet", "--row", 3)
     assert shown.exit_code == 0, shown.output
     assert "row 3" in shown.output
-    assert "Confirmed: the plan holds what it claims." in shown.output
+    assert "Confirmed: what the plan claims is true." in shown.output
 
 
 def test_all_plans_of_a_table_are_verified(folder, tmp_path):

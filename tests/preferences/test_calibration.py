@@ -102,6 +102,7 @@ def test_ensemble_slices_are_calibrated_on_one_component():
     assert smallest_p_value(ranks) > 0.01
 
 
+@pytest.mark.slow
 def test_the_check_notices_answers_that_are_counted_three_times():
     class Gullible(ParticlePosterior):
         def update(self, question, answer, rng):

@@ -20,7 +20,7 @@ from pear.problem import (
     Requirement,
 )
 from pear.problem.inputs import Interface, ModelInput
-from pear.problem.words import Words
+from pear.problem.values import Words
 
 needs_published = pytest.mark.skipif(
     not os.environ.get("PEAR_BENCH"), reason="needs the published reference files (PEAR_BENCH)"
@@ -102,7 +102,7 @@ def mixed_problem():
         space,
         actions,
         graph,
-        Goal(("yes", "maybe"), 0.4, 0.05, "granted"),
+        Goal(("yes", "maybe"), 0.4, 0.05, "granted", just_enough=0.03),
         max_length=3,
         name="a problem; 100% odd",
         weight_range={"income": (1, 2.5), "school->job": (-3.0, 4.0)},

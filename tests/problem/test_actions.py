@@ -215,7 +215,7 @@ def test_unknown_names_and_values_are_refused_with_the_known_ones(ask, message):
         (Action("a", "income", "add", (1,), phrase="{now}"), "phrase", "unknown field .now.; use"),
         (Action("a", "income", "add", (1,), phrase="{before.real}"), "phrase", "unknown field"),
         (Action("a", "income", "add", (1,), phrase="{before"), "phrase", "cannot be read"),
-        (Action("a", "income", "add", (1,), phrase=3), "phrase", "cannot be read"),
+        (Action("a", "income", "add", (1,), phrase=3), "phrase", "must be a text .got 3"),
         (
             Action("a", "income", "add", (1,), requires=(Requirement("job"),)),
             "requires",
@@ -235,6 +235,11 @@ def test_unknown_names_and_values_are_refused_with_the_known_ones(ask, message):
             Action("a", "income", "add", (1,), requires=(Requirement("cat", ("x",)),)),
             "requires",
             "there is no feature 'cat'",
+        ),
+        (
+            Action("a", "income", "add", (1,), requires=(Requirement("income", lower=1),)),
+            "requires",
+            "its own 'income'; name another feature",
         ),
     ],
 )

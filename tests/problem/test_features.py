@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidProblem, InvalidRecord
 from pear.problem import Feature, FeatureSpace
 from tests.problem.examples import PROBLEMS, every_problem, mixed_space, random_records
@@ -194,8 +195,8 @@ def test_scaling_clips_numbers_and_levels_ordered_categories():
         [1.0, 1.0, 0.0, 1.0, 1.0, 0.0],
     ]
     assert space.scaled(states[0]).tolist() == space.scaled(states)[0].tolist()
-    hot = space.one_hot(states)
-    assert hot.shape == (2, space.one_hot_width) == (2, 10)
+    hot = unit_inputs(space)(states)
+    assert hot.shape == (2, unit_inputs(space).width) == (2, 10)
     assert hot[1].tolist() == [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
 
 

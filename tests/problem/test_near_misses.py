@@ -12,7 +12,7 @@ from pear.planning.exact import ExactPlanner
 from pear.planning.verify import verify
 from pear.problem import Action, Feature, Problem
 from pear.problem.files import load_problem, write_problem
-from pear.problem.near_misses import near_misses
+from pear.problem.plan import lowest_within, near_misses
 
 STEPS = tuple(float(step) for step in range(100, 1_001, 100))
 
@@ -38,6 +38,13 @@ def test_ends_are_within_bounds_and_never_behind_the_start():
     assert len(lows) == 3 * 2 - 1
     assert lows[:, 0].min() == 2_000.0
     assert set(lows[:, 1]) == {0.0, 50.0}
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_end_whose_near_miss_was_not_asked_is_not_known():
+    owners, missed = np.array([0, 1]), np.array([0.7, np.nan])
+    lowest = lowest_within(np.array([0.9, 0.9]), owners, missed)
+    assert np.array_equal(lowest, [0.7, np.nan], equal_nan=True)
 
 
 def test_unknown_starts_bound_nothing():

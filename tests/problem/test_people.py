@@ -110,7 +110,7 @@ def test_absent_files_columns_and_empty_folders_are_refused(tmp_path):
 def test_a_csv_number_is_read_or_left_as_it_stands(text):
     [value] = typed(pd.DataFrame({"age": [text]}, dtype=object), SPACE)["age"].tolist()
     if isinstance(value, (int, float)) and value is not None:
-        assert float(text) == value or np.isnan(value)
+        assert float(text.strip()) == value or np.isnan(value)
     else:
         assert value == text.strip() or (value is None and text.strip() in MISSING_TEXTS)
 

@@ -227,6 +227,7 @@ def rebuilt(**changes):
         (lambda: Goal(threshold="half"), "threshold", "must be a number"),
         (lambda: Goal(threshold=0.5, margin=0.5), "margin", "leave room below 1 .got 0.5"),
         (lambda: Goal(margin=None), "margin", "at least 0"),
+        (lambda: Goal(just_enough=1), "just_enough", r"number in \[0, 1\) \(got 1\)"),
         (lambda: Goal("yes"), "favourable", "list of classes .got 'yes'"),
         (lambda: Goal(([1],)), "favourable", "a text or a number"),
         (lambda: Goal(("1", 1)), "favourable", "lists a class twice"),

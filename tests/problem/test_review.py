@@ -70,6 +70,12 @@ def test_the_loan_book_has_nothing_odd_in_it():
     assert odd_actions(problem) == []
 
 
+def test_no_time_and_no_money_are_said_so():
+    lines = describe_actions(loan_book_problem())
+    [less] = [line for line in lines if line.startswith("ask_for_less")]
+    assert less.endswith(", at once, no extra cost")
+
+
 def test_actions_in_words_are_said_to_someone_they_apply_to():
     problem = mixed_problem()
     record = {
@@ -159,9 +165,9 @@ def test_numbers_that_tell_the_same_are_warned_of():
     income, debt = rng.gamma(4, 500, 200), rng.gamma(2, 200, 200)
     states = np.column_stack([income, 12 * income, debt])
     told = odd_actions(Problem(space, ActionSpace(space, (earn, save)), CostGraph(space)), states)
-    assert [line for line in told if "tell the same" in line] == [
-        "'income' and 'per_year' tell the same in the data, and a step changes one without the "
-        "other; let the model be asked about one of them, or take out the step"
+    assert [line for line in told if "hold the same information" in line] == [
+        "'income' and 'per_year' hold the same information in the data, and a step changes only "
+        "one of them; give the model only one, or remove the step"
     ]
     only = Problem(space, ActionSpace(space, (save,)), CostGraph(space))
-    assert not any("tell the same" in line for line in odd_actions(only, states))
+    assert not any("hold the same information" in line for line in odd_actions(only, states))

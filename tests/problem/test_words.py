@@ -72,7 +72,7 @@ def test_what_has_no_words_is_said_plainly_in_the_language():
         ("labels = { incme = 'x' }", "words.de.labels.incme"),
         ("phrases = { earn = '{who}' }", "unknown field {who}"),
         ("categories = { job = { cook = 'x' } }", "'job' has no category 'cook'"),
-        ("labels = { income = 3 }", "words.de.labels must be a table of texts"),
+        ("labels = { income = 3 }", "words.de.labels: 'labels' of 'income' must be a text .got 3"),
     ],
 )
 def test_words_for_nothing_are_refused(part, message):

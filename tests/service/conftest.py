@@ -12,12 +12,12 @@ from starlette.testclient import TestClient
 from tests.service.helpers import KEY, PROBLEM, Talk, running
 
 from pear.problem.files import write_problem
-from pear.service.access import ROLES
 from pear.service.app import create_app
-from pear.service.database import Database, metadata
 from pear.service.engine import make_engine
 from pear.service.service import make_service
-from pear.service.settings import Settings
+from pear.service.settings import ROLES, Settings
+from pear.service.store.database import Database
+from pear.service.store.tables import metadata
 
 
 @pytest.fixture(scope="session")

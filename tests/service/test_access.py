@@ -8,8 +8,8 @@ from sqlalchemy import delete, update
 from sqlalchemy.exc import DBAPIError
 from tests.service.helpers import KEY, PERSON, Talk, running
 
-from pear.service import access as key_rules
-from pear.service.database import audit, keys
+from pear.service.lender import staff as key_rules
+from pear.service.store.tables import audit, keys
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 

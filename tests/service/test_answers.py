@@ -17,6 +17,8 @@ from pear.problem import Limits
 from pear.problem.files import write_problem
 from pear.service.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):

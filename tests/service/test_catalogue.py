@@ -8,18 +8,19 @@ from string import Formatter
 import pytest
 
 from pear.datasets import loan_book_problem
-from pear.elicitation.words import _flat
+from pear.elicitation.words import _flat, catalogue, languages
 from pear.errors import InvalidSetting
-from pear.service.words import catalogue, languages
 
 FOLDER = resources.files("pear.service")
 TEMPLATES = {f.name: f.read_text() for f in (FOLDER / "templates").iterdir()}
 SOURCES = {f.name: f.read_text() for f in FOLDER.iterdir() if f.name.endswith(".py")}
-for module in ("words", "told"):
+SOURCES |= {f"lender/{f.name}": f.read_text() for f in (FOLDER / "lender").glob("*.py")}
+for module in ("words", "shown"):
     SOURCES[module] = (resources.files("pear.elicitation") / f"{module}.py").read_text()
 SOURCES["terminal"] = (resources.files("pear.cli") / "conversation.py").read_text()
 FAMILIES = ("ask.", "plan.", "said.", "notice.", "error.", "limit.", "refusal.")
 FAMILIES += ("lender.stage_", "lender.proof.", "no_plan.", "language.", "steps.", "compare.")
+FAMILIES += ("reference.error_",)
 
 
 def used_names():
@@ -35,7 +36,7 @@ def used_names():
 
 
 def test_every_text_used_is_there():
-    english = catalogue("en")
+    english = catalogue("en", "pear.service")
     for name in used_names():
         family = name.endswith((".", "_")) and any(key.startswith(name) for key in english.texts)
         assert name in english or f"{name}.one" in english or family, name
@@ -46,7 +47,7 @@ def test_every_text_there_is_used():
     families = (*FAMILIES, *(name for name in used if name.endswith(".")))
     unused = [
         name
-        for name in catalogue("en").texts
+        for name in catalogue("en", "pear.service").texts
         if name not in used
         and name.removesuffix(".one").removesuffix(".many") not in used
         and not name.startswith(families)
@@ -68,19 +69,19 @@ def placeholders(text):
 
 
 def test_there_are_four_languages():
-    assert set(languages()) >= {"en", "de", "it", "es"}
+    assert set(languages("pear.service")) >= {"en", "de", "it", "es"}
 
 
-@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("language", languages("pear.service"))
 def test_every_language_has_every_text_with_the_same_placeholders(language):
-    english, other = catalogue("en"), catalogue(language)
+    english, other = catalogue("en", "pear.service"), catalogue(language, "pear.service")
     assert set(other.texts) == set(english.texts)
     for name, text in english.texts.items():
         assert placeholders(other.texts[name]) == placeholders(text), name
         assert other.texts[name].strip(), name
 
 
-@pytest.mark.parametrize("language", [name for name in languages() if name != "en"])
+@pytest.mark.parametrize("language", [name for name in languages("pear.service") if name != "en"])
 def test_the_loan_book_says_everything_in_every_language(language):
     problem = loan_book_problem()
     said = problem.words[language]
@@ -105,22 +106,22 @@ def _names(file):
 
 
 def test_one_and_many():
-    english = catalogue("en")
+    english = catalogue("en", "pear.service")
     assert english.count("reason.gain", 1) == "It adds 1 point."
     assert english.count("reason.gain", 2) == "It adds 2 points."
 
 
 def test_a_text_or_language_that_is_not_there_is_refused_by_name():
     with pytest.raises(InvalidSetting, match=r"texts/en\.toml"):
-        catalogue("en")("no.such")
+        catalogue("en", "pear.service")("no.such")
     with pytest.raises(InvalidSetting, match="there are: de, en, es, it"):
-        catalogue("xx")
+        catalogue("xx", "pear.service")
 
 
 @pytest.mark.parametrize(
     "promise", ["guarantee", "will be approved.", "you will get", "best plan for"]
 )
 def test_no_text_promises_more_than_we_may(promise):
-    for name, text in catalogue("en").texts.items():
+    for name, text in catalogue("en", "pear.service").texts.items():
         if name != "plan.proof_more":
             assert promise not in text.lower(), name

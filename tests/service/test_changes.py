@@ -3,14 +3,22 @@
 import asyncio
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
+from pydantic import TypeAdapter
 from sqlalchemy import update
 from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
+from pear.datasets import loan_book_people
+from pear.elicitation import Words
 from pear.elicitation.says import Accepted
+from pear.elicitation.words import catalogue
 from pear.problem import ActionSpace, CostGraph, Feature, FeatureSpace
-from pear.service.database import conversations
-from pear.service.service import forget_old, recheck_open
+from pear.service.engine import Case, Notice
+from pear.service.service import notices
+from pear.service.store.database import Database, Store
+from pear.service.store.tables import conversations
+from pear.service.store.upkeep import forget_old, recheck_open, under_other_model
 
 
 def reopened(talk, client):
@@ -62,7 +70,8 @@ def test_every_open_plan_is_checked_at_the_start_without_anyone_asking(settings)
         end = time.monotonic() + 20
         problem, model = client.service.conversations.serves
         store = client.service.store
-        while store.under_other_model(problem, model) and time.monotonic() < end:
+        database = client.service.database
+        while under_other_model(database, problem, model) and time.monotonic() < end:
             time.sleep(0.05)
         assert {store.by_id(talk.id).model_fingerprint for talk in talks} == {model}
         assert asyncio.run(recheck_open(client.service)) == 0
@@ -201,12 +210,34 @@ def test_a_promised_plan_is_still_promised_under_a_new_model_and_without_the_set
         assert promise in none["notices"]
 
 
+def test_a_promise_is_told_in_the_language_of_who_reads_it(tmp_path, loan_book_engine):
+    plan = loan_book_engine.look(
+        Case("a", 1, loan_book_people()["Amina"], (Accepted(),))
+    ).standing.result.plan
+    stored = Store(Database(f"sqlite:///{tmp_path / 'pear.db'}"))
+    old = SimpleNamespace(
+        plan={**plan.to_dict(), "honoured_until": time.time() + 86400, "model_fingerprint": "old"}
+    )
+    stored.plans = lambda number: [old]
+    [found] = stored._promises(SimpleNamespace(id="a", model_fingerprint="new"), None, 0)
+    adapter = TypeAdapter(tuple[Notice, ...])
+    [read] = adapter.validate_json(adapter.dump_json((found,)))
+    assert read == found
+    for language, step in (("en", "overdue bill"), ("de", "überfällige"), ("it", "scadut")):
+        words = Words(loan_book_engine.problem, catalogue(language, "pear.service"))
+        [told] = notices(SimpleNamespace(told=(read,)), words)
+        assert step in told
+        assert all(words.step(part) in told for part in plan.steps)
+    before = replace(found, steps="Pay 1 bill")
+    assert "Pay 1 bill" in notices(SimpleNamespace(told=(before,)), words)[0], "stored so before"
+
+
 def test_a_promise_that_has_ended_is_not_repeated(settings, monkeypatch):
     with running(settings, honour_days=3) as client:
         talk = Talk(client)
         talk.finish()
     later = time.time() + 4 * 86400
-    monkeypatch.setattr("pear.service.store.time.time", lambda: later)
+    monkeypatch.setattr("pear.service.store.database.time.time", lambda: later)
     with running(settings, shift=-0.9) as client:
         after = reopened(talk, client).read()
         assert not any("earlier plan" in notice for notice in after["notices"])
@@ -222,7 +253,7 @@ def test_a_plan_says_how_many_of_the_models_that_may_come_next_accept_it(setting
     from tests.service.helpers import Score
 
     from pear.decision import BlackBox
-    from pear.service.engine import Case, Engine
+    from pear.service.engine import Engine
 
     def model(shift):
         return BlackBox(Score(shift), PROBLEM.space, PROBLEM.goal)

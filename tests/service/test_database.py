@@ -8,8 +8,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from pear.errors import InvalidSetting
-from pear.service.database import Database, metadata, newest_version
-from pear.service.store import Store
+from pear.service.store.database import Database, Store
+from pear.service.store.tables import downgrade, metadata, newest_version, upgrade
 
 FIRST_VERSION_ROW = """
 INSERT INTO conversations (id, token_hash, created_at, updated_at, expires_at, stage, version,
@@ -32,20 +32,20 @@ def version_of(database):
 
 
 def test_the_migrations_lead_to_the_tables_the_code_uses(database):
-    database.upgrade()
+    upgrade(database.engine)
     assert version_of(database) == newest_version()
     with database.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_what_the_first_version_stored_is_still_there(database):
-    database.upgrade("0001")
+    upgrade(database.engine, "0001")
     with database.writing() as connection:
         connection.execute(text(FIRST_VERSION_ROW))
         connection.execute(
             text("INSERT INTO events VALUES ('c1', 1, 'answer', '{\"choice\": 0}', 2.0)")
         )
-    database.upgrade()
+    upgrade(database.engine)
     store = Store(database)
     kept = store.by_id("c1")
     assert (kept.record, kept.seed, kept.stage) == ({"age": 41}, 7, "question")
@@ -56,17 +56,17 @@ def test_what_the_first_version_stored_is_still_there(database):
 
 
 def test_a_version_can_be_taken_back_and_reached_again(database):
-    database.upgrade()
-    database.downgrade("0001")
+    upgrade(database.engine)
+    downgrade(database.engine, "0001")
     assert version_of(database) == "0001"
-    database.upgrade()
+    upgrade(database.engine)
     assert version_of(database) == newest_version()
 
 
 def test_several_processes_may_start_at_once(address):
     databases = [Database(address) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(Database.upgrade, databases))
+        list(threads.map(upgrade, [database.engine for database in databases]))
     assert {version_of(database) for database in databases} == {newest_version()}
     for database in databases:
         database.close()

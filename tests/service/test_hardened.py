@@ -18,9 +18,11 @@ from tests.service.helpers import KEY, PERSON, PROBLEM, Talk, running
 from pear.errors import InvalidSetting, WorkerFailed
 from pear.problem import Feature, FeatureSpace
 from pear.service import conversations as talks
-from pear.service import operation, store
-from pear.service.database import Database, conversations, secrets
-from pear.service.service import MOST_JUMP, forget_old
+from pear.service import operation
+from pear.service.store import database as store
+from pear.service.store.database import Database
+from pear.service.store.tables import conversations, secrets, upgrade
+from pear.service.store.upkeep import MOST_JUMP, forget_old, to_scrub
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 
@@ -219,7 +221,7 @@ def test_what_is_deleted_is_not_on_the_disk_any_more(client, how):
             connection.execute(update(conversations).values(expires_at=1.0))
         client.portal.call(forget_old, client.service)
     _until(lambda: _copies(database, name.encode()) == 0)
-    _until(lambda: client.service.store.to_scrub() is None)
+    _until(lambda: to_scrub(client.service.database) is None)
 
 
 def _until(holds, seconds=20.0):
@@ -234,11 +236,11 @@ def test_what_could_not_be_overwritten_at_once_is_later_and_after_a_restart(sett
     with running(settings) as client:
         talk = Talk(client, reference=name)
         with monkeypatch.context() as patched:
-            patched.setattr(Database, "scrub", lambda self: False)
+            patched.setattr("pear.service.store.upkeep._scrub", lambda database: False)
             assert client.delete(talk.path).status_code == 204
-            assert client.service.store.to_scrub() is not None
+            assert to_scrub(client.service.database) is not None
     with running(settings) as client:
-        _until(lambda: client.service.store.to_scrub() is None)
+        _until(lambda: to_scrub(client.service.database) is None)
         assert _copies(client.service.database, name.encode()) == 0
 
 
@@ -322,9 +324,9 @@ def test_a_database_that_fails_is_a_503_that_claims_nothing(talk, monkeypatch):
 
 
 def test_a_database_that_hangs_holds_up_nobody_else(talk, monkeypatch):
-    from pear.service import database
+    from pear.service.store import tables
 
-    monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(tables, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(talk.client.service.store, "by_token", lambda _: time.sleep(0.6))
     assert talk.client.get(talk.path).status_code == 503
     assert talk.client.get("/healthz").status_code == 200
@@ -366,7 +368,7 @@ def test_groups_of_a_number_without_a_scale_are_by_tens():
 
 def test_only_its_owner_reads_the_database(tmp_path):
     database = Database(f"sqlite:///{tmp_path / 'a' / 'pear.db'}")
-    database.upgrade()
+    upgrade(database.engine)
     for file in (tmp_path / "a").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     database.close()
@@ -381,16 +383,16 @@ def test_only_its_owner_reads_the_database(tmp_path):
 )
 def test_a_database_out_of_reach_is_told_in_one_line(address, told):
     with pytest.raises(InvalidSetting, match=told) as caught:
-        Database(address).upgrade()
+        upgrade(Database(address).engine)
     assert "\n" not in str(caught.value)
 
 
 def test_a_database_of_a_newer_version_is_told_in_one_line(address):
     database = Database(address)
-    database.upgrade()
+    upgrade(database.engine)
     with database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(InvalidSetting, match="newer version of pear") as caught:
-        database.upgrade()
+        upgrade(database.engine)
     assert "\n" not in str(caught.value)
     database.close()

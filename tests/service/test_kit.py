@@ -33,9 +33,9 @@ from tests.service.helpers import PERSON, PROBLEM, Talk, running
 
 from pear.decision import save_sklearn
 from pear.problem.files import write_problem
-from pear.service.database import Database, conversations, events, metadata
 from pear.service.settings import Settings
-from pear.service.store import Store
+from pear.service.store.database import Database, Store
+from pear.service.store.tables import conversations, events, metadata
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

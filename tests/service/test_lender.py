@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
 
-from pear.service.fairness import Line, Outcome, fairness, groups_of, pairs, sentences
-from pear.service.lender import as_csv, summary
-from pear.service.words import Presenter, catalogue
+from pear.elicitation.words import Words, catalogue
+from pear.service.lender.api import as_csv, summary
+from pear.service.lender.fairness import fairness, groups_of, pairs, sentences
+from pear.service.store.database import Line, Outcome
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 
@@ -223,7 +224,7 @@ def test_each_pair_of_groups_is_compared_once_with_its_baseline():
     assert (young.group, young.baseline, old.group) == ("20 to 29", "30 to 39", "40 to 49")
     assert young.harder == pytest.approx(0.09, abs=0.01)
     assert (young.effort_differs, old.effort_differs) == (True, False)
-    words = Presenter(PROBLEM, catalogue("en"), 10).words
+    words = Words(PROBLEM, catalogue("en", "pear.service"))
     assert sentences((young, old), ["age"], words) == [
         "Age 20–29: plans are about 9% harder than for age 30–39."
     ]
@@ -234,7 +235,7 @@ def test_each_pair_of_groups_is_compared_once_with_its_baseline():
 def test_fewer_plans_are_told_as_shares():
     rows = [row({"age": "20 to 29"}, 10, success=n % 2 == 0) for n in range(40)]
     rows += [row({"age": "30 to 39"}, 10) for _ in range(50)]
-    words = Presenter(PROBLEM, catalogue("de"), 10).words
+    words = Words(PROBLEM, catalogue("de", "pear.service"))
     [said] = sentences(pairs(rows), ["age"], words)
     assert said.startswith("Age 20–29: 50\N{NO-BREAK SPACE}% bekommen einen Plan")
 

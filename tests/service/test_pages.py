@@ -5,9 +5,10 @@ import re
 import time
 
 import pytest
-from tests.service.helpers import RICH, Talk, running
+from tests.service.helpers import KEY, PROBLEM, RICH, Talk, running
 
 from pear.problem import Plan
+from pear.service.settings import Settings
 
 
 class Visitor:
@@ -180,7 +181,7 @@ def test_a_step_done_and_changed_data_lead_to_a_new_plan(visitor):
     assert visitor.status == 422
     assert "Please enter a number, for example 1,850.5." in visitor.html
     visitor.send("data", **{**fields, "job": "none", "course": "no", "income": "2 600,50"})
-    assert "worked out your plan again with your new details" in visitor.html
+    assert "made your plan again from your new details" in visitor.html
     assert "2,600.5" in visitor.see("").html
 
 
@@ -346,3 +347,16 @@ def test_outside_the_demonstration_only_the_lender_makes_links(client):
     assert client.get("/own").status_code == 404
     assert client.post("/start", data={"person": "Amina"}).status_code == 404
     assert "Do you have a link?" in client.get("/").text
+
+
+def test_what_is_called_unused_is_so_for_the_model_whatever_the_file_says(tmp_path):
+    """The model looks at income and not at age; the file says that it looks at neither."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'pear.db'}", searchers=0, demo_key=KEY, model="m.onnx",
+        log_level="error", trusted_hosts=("testserver",), problem=str(tmp_path / "problem.toml"),
+    )  # fmt: skip
+    with running(settings, problem=PROBLEM.with_unused(["income", "age"])) as client:
+        page = client.get(f"/c/{Talk(client).token}").text
+    used, besides = page.split("Also on file, not used in this decision")
+    assert "€1,500" in used.split("What the model looked at")[1], "a probe shows that it matters"
+    assert "41" in besides, "declared, and nothing shows the contrary"

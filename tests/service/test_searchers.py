@@ -9,7 +9,7 @@ import pytest
 from tests.service.fake_engine import FakeEngine, broken_engine
 
 from pear.errors import InvalidRecord, WorkerFailed
-from pear.service.workers import Busy, ModelReplaced, Searchers, SearchTooLong
+from pear.service.engine import Busy, ModelReplaced, Searchers, SearchTooLong
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,7 @@ def test_a_process_killed_between_searches_is_replaced(searchers):
     assert searchers.restarts() == before + 1
 
 
+@pytest.mark.slow
 def test_a_search_that_kills_every_process_is_given_up(searchers):
     with pytest.raises(WorkerFailed, match="lost its worker 2 times"):
         run(searchers, "die")
@@ -117,6 +118,7 @@ def test_one_thread_does_the_same_in_this_process():
     searchers.stop()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_replaced_must_find_the_model_it_was_started_with(tmp_path):
     version = tmp_path / "version"
     version.write_text("1")

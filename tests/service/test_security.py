@@ -10,8 +10,10 @@ from sqlalchemy import select, update
 from tests.service.helpers import KEY, PERSON, Talk
 
 from pear.service import operation
-from pear.service.access import KEY_PREFIX, Keys, RateLimit, hashed, new_key, new_token
-from pear.service.database import conversations, keys, sign_ins
+from pear.service.lender.staff import KEY_PREFIX, Keys, new_key
+from pear.service.service import RateLimit
+from pear.service.store.database import hashed, new_token
+from pear.service.store.tables import conversations, keys, sign_ins
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
 

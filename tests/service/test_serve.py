@@ -1,10 +1,10 @@
 """``pear serve``: keys from the terminal, and errors in one line before anything starts."""
 
 import inspect
-import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from importlib import resources
@@ -19,9 +19,9 @@ from pear.cli import serve
 from pear.cli.main import app
 from pear.errors import InvalidSetting, ModelError
 from pear.problem.files import write_problem
-from pear.service.access import Keys
-from pear.service.database import Database
+from pear.service.lender.staff import Keys
 from pear.service.settings import Settings
+from pear.service.store.database import Database
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,16 +50,16 @@ def test_keys_are_made_listed_and_revoked(database):
 
 
 def test_the_settings_reach_the_web_processes(database, monkeypatch):
-    started = {}
+    started, port = {}, free_port()
     monkeypatch.setattr(serve.os, "environ", dict(os.environ))
     monkeypatch.setattr(
         serve.require("uvicorn"), "run", lambda *names, **options: started.update(options)
     )
     answer = run(
-        "--demo", "--database", database, "--port", "9", "--workers", "3", "--choices", "3"
+        "--demo", "--database", database, "--port", str(port), "--workers", "3", "--choices", "3"
     )
     assert answer.exit_code == 0, answer.output
-    assert (started["port"], started["workers"]) == (9, 3)
+    assert (started["port"], started["workers"]) == (port, 3)
     assert started["access_log"] is False, "the server's own log would hold the tokens"
     settings = Settings.read()
     assert (settings.demo, settings.choices, settings.database) == (True, 3, database)
@@ -83,6 +83,30 @@ def test_what_cannot_work_is_said_in_one_line_at_the_start(options, remedy, tmp_
     assert "\n" not in str(error)
 
 
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = run("--demo", "--port", str(port))
+    assert isinstance(answer.exception, InvalidSetting)
+    assert f"port {port}" in str(answer.exception)
+    assert answer.output == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "there is no prior"), ("{", "cannot be read"), ('{"means": [[1]]}', "does not hold")],
+)
+def test_a_prior_that_cannot_be_used_is_told_at_the_start(tmp_path, monkeypatch, content, why):
+    monkeypatch.chdir(tmp_path)
+    write_problem(PROBLEM, tmp_path / "problem.toml")
+    if content is not None:
+        (tmp_path / "prior.json").write_text(content)
+    error = run("problem.toml", "--model", "model.onnx", "--prior", "prior.json").exception
+    assert isinstance(error, InvalidSetting)
+    assert why in str(error)
+
+
 def test_a_pickled_model_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_problem(PROBLEM, tmp_path / "problem.toml")
@@ -103,7 +127,7 @@ def test_a_pickled_model_is_refused(tmp_path, monkeypatch):
 
 def test_a_model_that_is_not_loaded_in_time_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pear.service.workers.START_SECONDS", 0.01)
+    monkeypatch.setattr("pear.service.engine.START_SECONDS", 0.01)
     write_problem(PROBLEM, tmp_path / "problem.toml")
     error = run("problem.toml", "--model", "model.onnx").exception
     assert isinstance(error, ModelError)
@@ -126,8 +150,9 @@ def test_everything_the_pages_need_travels_with_the_package():
     folder = resources.files("pear.service")
     for name in ("static/page.css", "static/comfort.js", "static/check.js", "texts/en.toml"):
         assert (folder / name).is_file()
-    assert (folder / "migrations" / "env.py").is_file()
-    assert json.dumps(sorted(f.name for f in (folder / "migrations" / "versions").iterdir()))
+    migrations = folder / "store" / "migrations"
+    assert (migrations / "env.py").is_file()
+    assert any(f.name.startswith("v0001") for f in (migrations / "versions").iterdir())
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from pear.cli import serve
 from pear.cli.main import app
+from pear.errors import InvalidSetting
 from pear.service.settings import PREFIX, Settings
 
 WORDS = {
@@ -16,6 +17,7 @@ WORDS = {
     "oidc_issuer": "https://login.example",
     "log_level": "debug",
     "agree": 0.5,
+    "traces": "http://collector:4318/v1/traces",
 }
 
 NEEDED = {
@@ -110,3 +112,8 @@ def test_the_first_page_says_how_many_plans_are_shown_at_a_time(choices, tmp_pat
         talk = Talk(client)
         assert f"We show you {choices} plans at a time." in client.get(f"/c/{talk.token}").text
         assert len(talk.read()["question"]["plans"]) == choices
+
+
+def test_traces_go_to_an_address_of_http():
+    with pytest.raises(InvalidSetting, match="'traces' must start with http"):
+        Settings(demo=True, traces="ftp://collector")

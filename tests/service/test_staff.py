@@ -8,8 +8,8 @@ import pytest
 from tests.service.helpers import KEY, Talk, running
 
 from pear.errors import InvalidSetting
+from pear.service.lender.staff import SignIn
 from pear.service.settings import Settings
-from pear.service.staff import SignIn
 
 httpx = pytest.importorskip("httpx2")
 pytest.importorskip("authlib")

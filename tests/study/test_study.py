@@ -256,3 +256,23 @@ def test_the_command_writes_what_was_found(tmp_path):
     assert len(pd.read_csv(found)) == 1
     missing = CliRunner().invoke(app, ["study", "--simulate", "1"])
     assert "'--export'" in str(missing.exception)
+
+
+@pytest.mark.parametrize("option", ["--output", "--export"])
+def test_a_file_that_cannot_be_written_is_told_before_anything_starts(tmp_path, option):
+    from typer.testing import CliRunner
+
+    from pear.cli.main import app
+
+    found = CliRunner().invoke(app, ["study", option, str(tmp_path / "nowhere" / "x.csv")])
+    assert isinstance(found.exception, InvalidSetting)
+    assert "cannot be written" in str(found.exception)
+
+
+def test_a_file_that_no_study_wrote_is_refused(tmp_path):
+    path = tmp_path / "study.jsonl"
+    path.write_bytes(b"\xff\xfe\x00\n")
+    with pytest.raises(InvalidData, match="cannot be read"):
+        Records(None, path)
+    with pytest.raises(InvalidData, match="cannot be read"):
+        Records(None, tmp_path)

@@ -10,6 +10,7 @@ import typer
 from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
+    from pear.elicitation import Session
     from pear.problem import Problem
     from pear.problem.people import Person
 
@@ -55,16 +56,16 @@ def command(
     from pear.planning.exact import ExactPlanner
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.run import read_problem_and_model
-    from pear.writing import write_text
+    from pear.writing import check_writable, write_text
 
     console = make_console()
     problem, place = read_problem_and_model(problem_file, model, agree=agree, trusted=trust or ())
     person = _person(person_file, problem, row, id, id_column)
+    conversation = conversation or person_file.with_suffix(".conversations.jsonl")
+    check_writable(conversation, output)
     planner = ExactPlanner(problem, place.load(problem))
     prior = read_prior(problem, problem_file, None)
-    kept = KeptConversation(
-        conversation or person_file.with_suffix(".conversations.jsonl"), person.key
-    )
+    kept = KeptConversation(conversation, person.key)
     stored = None if again else kept.read()
     if stored is not None:
         session = kept.resumed(stored, planner, prior)
@@ -73,9 +74,7 @@ def command(
                 f"'{kept.path}' holds a conversation about another record than '{person_file}'; "
                 "use --again to start anew"
             )
-        console.print(
-            f"Going on after {session.n_answers} answers (kept in {kept.path}).", markup=False
-        )
+        console.print(f"Going on after {_answers(session)} (kept in {kept.path}).", markup=False)
     else:
         session = Session(planner, person.record, prior, seed=seed, k=k)
     if planner.black_box.favourable(session.start[None])[0]:
@@ -91,16 +90,20 @@ def command(
     except (KeyboardInterrupt, EOFError):
         save()
         console.print(
-            f"\nStopped. Nothing is lost: {kept.path} holds {session.n_answers} answers.",
+            f"\nStopped. Nothing is lost: {kept.path} holds {_answers(session)}.",
             markup=False,
         )
         raise typer.Exit(130) from None
     if result is None:
-        console.print(f"See you. {kept.path} holds {session.n_answers} answers.", markup=False)
+        console.print(f"See you. {kept.path} holds {_answers(session)}.", markup=False)
         return
     if output is not None:
         write_text(result.plan.to_json(), output)
         console.print(f"The plan is in {output}.", markup=False)
+
+
+def _answers(session: Session) -> str:
+    return f"{session.n_answers} answer{'' if session.n_answers == 1 else 's'}"
 
 
 def _person(

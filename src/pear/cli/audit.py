@@ -51,8 +51,9 @@ def command(
     from pear.portfolio.plans import read_plans
     from pear.portfolio.run import ModelPlace, Search
     from pear.problem.files import load_problem, model_location
-    from pear.writing import write_text
+    from pear.writing import check_writable, write_text
 
+    check_writable(output, json)
     stated = load_problem(problem)
     place = model or model_location(stated, problem)
     edges: dict[str, list[float]] = {}

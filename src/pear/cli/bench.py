@@ -55,6 +55,10 @@ def command(
         str | None, typer.Option(help="Only these, with commas; import paths of others too.")
     ] = None,
     note: Annotated[str, typer.Option(help="Printed at the top of the page.")] = "",
+    max_minutes: Annotated[
+        float | None,
+        typer.Option(help="Stop after so long; the same command goes on where it was."),
+    ] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Run nothing; report on the rows that are there.")
     ] = False,
@@ -97,7 +101,7 @@ def command(
         datasets=_listed(datasets),
         not_shallow=_listed(not_shallow),
     )
-    from pear.cli.progress import Bar
+    from pear.cli.main import Bar
     from pear.experiments.report import check_methods, run_suite
 
     if methods is not None:
@@ -115,7 +119,11 @@ def command(
             run=not report_only,
             note=note,
             say=said.append,
+            minutes=max_minutes,
         )
+    if page is None:
+        typer.echo(f"{output}: the time is up; the same command goes on where this one stopped")
+        return
     typer.echo(f"{page}: {' '.join(said)}")
 
 

@@ -38,6 +38,7 @@ def command(
     """Check a problem.toml, show its actions in words, and try it on people."""
     from pear.decision.adapters import load_model
     from pear.decision.as_it_stands import doubt_of_cells
+    from pear.decision.looked_at import belied
     from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
     from pear.problem.people import ROWS_AT_A_TIME
@@ -64,7 +65,9 @@ def command(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # They stand below.
             black_box = load_model(place, problem, trusted=trust or ())
-    found = odd_actions(problem, states) + list(black_box.doubts if black_box else ())
+    found = odd_actions(problem, states)
+    if black_box is not None:
+        found += [*black_box.doubts, *belied(problem, black_box)]
     if black_box is not None and people is not None and data is not None:
         cells = next(open_table(data).chunks(ROWS_AT_A_TIME)).frame
         found += [doubt] if (doubt := doubt_of_cells(black_box, cells, people)) else []

@@ -7,11 +7,11 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, Group
+from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +19,7 @@ from pear.cli.keys import read_key, single_keys
 
 if TYPE_CHECKING:
     from pear.elicitation import Question, Result, Session, Standing
-    from pear.elicitation.told import Hard, Line, Told, ToldQuestion, ToldResult
+    from pear.elicitation.shown import Hard, Line, Told, ToldQuestion, ToldResult
 
 LETTERS = "abcdefgh"
 PLAIN = {
@@ -29,6 +29,25 @@ PLAIN = {
 }  # fmt: skip
 WIDTH = 100
 """Lines of text are no longer than this."""
+
+NARROWEST = 10
+"""Columns of a plan are not narrower than this."""
+
+SPACE, GLUE = "\N{NO-BREAK SPACE}", "\ue000"
+"""A space at which no line ends, and what stands for it while lines are broken."""
+
+
+class Whole(Text):
+    """A text whose lines end at no no-break space: "€ 1,500" and "3 months" stay whole."""
+
+    def wrap(self, console: Console, width: int, **settings: Any) -> Lines:
+        """The text in lines of at most ``width`` cells."""
+        glued = self.copy()
+        glued.plain = glued.plain.replace(SPACE, GLUE)
+        lines = glued.wrap(console, width, **settings)
+        for line in lines:
+            line.plain = line.plain.replace(GLUE, SPACE)
+        return lines
 
 
 def make_console() -> Console:
@@ -60,6 +79,11 @@ def hold(
         return Conversation(console, session, language).held(save or (lambda: None))
 
 
+def print_whole(console: Console, text: Whole) -> None:
+    """Print a text as it is: by itself, a console would make a plain text of it first."""
+    console.print(Group(text), width=WIDTH)
+
+
 class Conversation:
     """One conversation at a console, in the words of one language."""
 
@@ -72,7 +96,7 @@ class Conversation:
 
     def held(self, keep: Callable[[], None]) -> Result | None:
         """Ask until the end; what was said is kept after every answer."""
-        from pear.elicitation.told import Hard
+        from pear.elicitation.shown import Hard
 
         content = False
         while True:
@@ -127,18 +151,18 @@ class Conversation:
         assert standing.question is not None
         told = self.show_question(standing)
         letters = LETTERS[: len(told.letters)]
-        key = self._key(
-            {"/".join(letters): "rather", "s": "same", "n": "none", "x": "cannot", "w": "why",
-             "u": "undo", "f": "best", "q": "quit"}
-        )  # fmt: skip
+        choices = {
+            "/".join(letters): "rather", "s": "same", "n": "none", "x": "cannot", "w": "why",
+            "u": "undo", "f": "best", "q": "quit",
+        }  # fmt: skip
+        while (key := self._key(choices)) == "w":
+            self.show_reasons(standing.question)
         if key in letters:
             self.session.answer(letters.index(key))
         elif key == "s":
             self.session.answer("same")
         elif key in "nx":
             self._too_hard(told.too_hard, refused=key == "n")
-        elif key == "w":
-            self.show_reasons(standing.question)
         elif key == "u" and self.session.events:
             self.session.undo()
         elif key == "u":
@@ -156,9 +180,14 @@ class Conversation:
         )
         table = Table(title=texts("ask.title"), title_justify="left", title_style="bold")
         table.box = box.SIMPLE_HEAD
-        table.add_column("", max_width=44)
+        lines = (*question.facts, *question.lines)
+        # A word of a label is never cut where the plans can be narrower.
+        longest = max(len(word) for line in lines for word in line.label.split(" "))
+        room = (self.console.width - longest - 4) // len(question.letters) - 3
+        table.add_column("", max_width=44, overflow="fold")
         for letter in question.letters:
-            table.add_column(texts("compare.plan", letter=letter), max_width=32)
+            width = min(32, max(NARROWEST, room))
+            table.add_column(texts("compare.plan", letter=letter), max_width=width, overflow="fold")
         for line in question.facts:
             self._add_line(table, line, "dim")
         table.add_section()
@@ -175,11 +204,11 @@ class Conversation:
         return question
 
     def _add_line(self, table: Table, line: Line, style: str) -> None:
-        label = Text(line.label)
+        label = Whole(line.label)
         if line.now:
             label.append(f" ({line.now})", "dim")
         cells = [
-            Text(cell.value, style if cell.changes or style == "dim" else "dim")
+            Whole(cell.value, style if cell.changes or style == "dim" else "dim")
             for cell in line.cells
         ]
         table.add_row(label, *cells)
@@ -242,9 +271,7 @@ class Conversation:
         if result is None:
             assert standing.result is not None
             self._say("plan.none")
-            self.console.print(
-                self.words.certificate(standing.result.plan.certificate.verdict), width=WIDTH
-            )
+            self._print(Whole(self.words.certificate(standing.result.plan.certificate.verdict)))
             for suggestion in told.suggestions:
                 self._hanging([("·", suggestion.words, "")])
             return None
@@ -266,8 +293,10 @@ class Conversation:
             rows.append((str(number), reason, texts("ask.points", points=step.after)))
         self._hanging(rows)
         self.console.print()
-        self.console.print(f"[b]{texts('certainty.works')}[/b] {result.certainty}", width=WIDTH)
-        self.console.print(Text(result.proof, "dim"), width=WIDTH)
+        sure = Whole()
+        sure.append(texts("certainty.works"), "bold").append(f" {result.certainty}")
+        self._print(sure)
+        self._print(Whole(result.proof, "dim"))
         return result
 
     def _judged(self, result: Result, content: bool) -> str:
@@ -288,12 +317,15 @@ class Conversation:
     # Words on the screen
 
     def _told(self, standing: Standing) -> Told:
-        from pear.elicitation.told import tell
+        from pear.elicitation.shown import tell
 
         return tell(standing, self.words)
 
     def _say(self, name: str, **values: str) -> None:
-        self.console.print(escape(self.texts(name, **values)), width=WIDTH)
+        self._print(Whole(self.texts(name, **values)))
+
+    def _print(self, text: Whole) -> None:
+        print_whole(self.console, text)
 
     def _hanging(self, rows: Iterable[tuple[str, str, str]], style: str = "") -> None:
         """Rows of a label, words that wrap beside it, and points at the end of the line."""
@@ -304,16 +336,19 @@ class Conversation:
         grid.add_column(justify="right", style="bold", no_wrap=True)
         for label, words, points in found:
             first, *more = words.split("\n")
-            grid.add_row(label, Text(first), points)
+            grid.add_row(label, Whole(first), points)
             for line in more:
-                grid.add_row("", Text(line, "dim"), "")
+                grid.add_row("", Whole(line, "dim"), "")
         self.console.print(grid)
 
     def _key(self, choices: dict[str, str]) -> str:
         """The key pressed for one of some texts of ``ask``, which are shown."""
-        parts = [f"[b]{keys}[/b] {self.texts(f'ask.{name}')}" for keys, name in choices.items()]
+        shown = Whole()
+        for keys, name in choices.items():
+            shown.append(" · " if shown else "").append(keys, "bold")
+            shown.append(f" {self.texts(f'ask.{name}')}".replace(" ", SPACE))
         self.console.print()
-        self.console.print(" · ".join(parts), width=WIDTH)
+        self._print(shown)
         return self._read("".join(choices).replace("/", ""))
 
     def _read(self, keys: str) -> str:

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 if TYPE_CHECKING:
     from pear.cli.conversation import Conversation
@@ -26,13 +25,14 @@ def command(
 
     In a terminal it asks you; without one it simulates a person.
     """
-    from pear.cli.conversation import WIDTH, Conversation, make_console
+    from pear.cli.conversation import Conversation, Whole, make_console, print_whole
     from pear.cli.keys import single_keys
     from pear.datasets import (
         loan_book_classifier,
         loan_book_people,
         loan_book_problem,
     )
+    from pear.decision.looked_at import as_used
     from pear.elicitation import Session
     from pear.elicitation.words import points
     from pear.errors import InvalidSetting
@@ -46,27 +46,23 @@ def command(
     problem = loan_book_problem()
     with console.status("Training the lender's model on the loan book…"):
         black_box = loan_book_classifier(problem)
+    problem = as_used(problem, black_box)
     planner = ExactPlanner(problem, black_box)
     session = Session(planner, people[person], default_prior(problem), seed=seed, k=k)
     conversation = Conversation(console, session, language)
     required = problem.goal.required()
     score = float(black_box.score(session.start[None])[0])
-    console.print(
-        conversation.texts(
-            "ask.refused",
-            name=person,
-            points=points(score, required),
-            required=points(required),
-        ),
-        width=WIDTH,
+    refused = conversation.texts(
+        "ask.refused", name=person, points=points(score, required), required=points(required)
     )
+    print_whole(console, Whole(refused))
     features = conversation.words.problem.space.features
-    record = ", ".join(
+    facts = ", ".join(
         f"{feature.words} {feature.show(code)}"
         for feature, code in zip(features, session.start, strict=True)
         if feature.used
     )
-    console.print(Text(record, "dim"), width=WIDTH)
+    print_whole(console, Whole(conversation.texts("ask.used", facts=facts), "dim"))
     console.print()
     if sys.stdin.isatty() and not simulate:
         try:

@@ -33,8 +33,9 @@ def command(
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.prior_fit import FitSettings, fit_prior
     from pear.problem.files import load_problem
-    from pear.writing import write_text
+    from pear.writing import check_writable, write_text
 
+    check_writable(output, json)
     stated = load_problem(problem)
     fit = fit_prior(
         read_conversations(conversations, stated),

@@ -10,7 +10,7 @@ import typer
 from pear.cli.files import Agree, Models, Trust
 
 if TYPE_CHECKING:
-    from pear.cli.progress import Bar
+    from pear.cli.main import Bar
     from pear.portfolio import Progress
 
 
@@ -57,7 +57,7 @@ def command(
     Ctrl-C keeps everybody who is done, and the same command goes on, also after a kill. Rows that
     cannot be used are listed with the reason in a .bad.csv beside the output.
     """
-    from pear.cli.progress import Bar
+    from pear.cli.main import Bar
     from pear.elicitation.files import read_conversations
     from pear.errors import InvalidSetting
     from pear.portfolio import Everyone, Search, plan_portfolio

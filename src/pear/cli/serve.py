@@ -148,29 +148,46 @@ def _own_names(settings: Stated) -> tuple[str, ...]:
 
 def _check(settings: Any) -> None:
     """Say what is wrong with problem, model or database now, in one line, not later."""
-    from pear.service.database import Database
+    from pear.elicitation.words import catalogue
+    from pear.preferences import stored_prior
     from pear.service.engine import stated_problem
-    from pear.service.words import catalogue
+    from pear.service.service import PACKAGE
+    from pear.service.store.tables import open_engine, upgrade
 
+    check_address(settings.host, settings.port)
     if settings.oidc_issuer:
         require("authlib.integrations.httpx_client")
     if settings.traces:
         require("opentelemetry.exporter.otlp.proto.http")
     if settings.language:
-        catalogue(settings.language)
+        catalogue(settings.language, PACKAGE)
     problem = stated_problem(settings.problem)
+    if settings.prior:
+        stored_prior(settings.prior, problem)
     if settings.model:
         _check_model(settings, problem)
-    database = Database(settings.database)
-    database.upgrade()
-    database.close()
+    upgrade(open_engine(settings.database))
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse an address that nobody can listen on now, before anything is started."""
+    try:
+        [family, *_, place] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(place)
+    except OSError as error:
+        raise InvalidSetting(
+            f"nobody can listen on {host}, port {port} ({error.strerror or error}); give another "
+            "--port or --host, or stop what listens there"
+        ) from None
 
 
 def _check_model(settings: Any, problem: Any) -> None:
     """Load the model once in a process that may be ended: one that takes too long, or all the
     memory there is, is told of and brings nothing else down."""
     from pear.parallel import Worker
-    from pear.service.workers import START_SECONDS
+    from pear.service.engine import START_SECONDS
 
     made = partial(_doubts, settings.model, settings.agree, settings.versions, problem)
     loading = Worker(made, attempts=1, start_seconds=START_SECONDS)
@@ -199,21 +216,15 @@ def _doubts(model: str, agree: float, versions: str, problem: Any) -> list[str]:
     return [str(one.message) for one in told if issubclass(one.category, ModelWarning)]
 
 
-def _own_model(problem: Path) -> str:
-    """The model that the problem file itself names, if any."""
-    from pear.problem.files import load_problem, model_location
-
-    return str(model_location(load_problem(problem), problem) or "")
-
-
-def _own_prior(problem: Path) -> str:
-    """The prior that the problem file itself names, once it can be read."""
-    from pear.portfolio.beliefs import read_prior
-    from pear.problem.files import load_problem, prior_location
+def _own_places(problem: Path) -> dict[str, str]:
+    """Where the problem file itself says that its model and its prior are, if it does."""
+    from pear.problem.files import load_problem, model_location, prior_location
 
     stated = load_problem(problem)
-    read_prior(stated, problem, None)
-    return prior_location(stated, problem) or ""
+    return {
+        "model": str(model_location(stated, problem) or ""),
+        "prior": prior_location(stated, problem) or "",
+    }
 
 
 @contextmanager
@@ -239,13 +250,13 @@ def completed(stated: Stated) -> Iterator[Settings]:
 
     The demonstration has a lender's key, and a database that is gone afterwards.
     """
-    from pear.service.access import new_key
+    from pear.service.lender.staff import new_key
 
     missing: dict[str, Any] = {}
     folder = None
     if stated.problem:
         place = Path(stated.problem)
-        missing = {"model": _own_model(place), "prior": _own_prior(place)}
+        missing = _own_places(place)
     elif stated.demo:
         # There is no lender to ask.
         missing = {"demo_key": new_key(), "confirm_corrections": False}
@@ -262,24 +273,25 @@ def completed(stated: Stated) -> Iterator[Settings]:
 
 
 def _export_answers(address: str, problem: str, output: Path) -> None:
-    from pear.service.database import existing_database
     from pear.service.engine import stated_problem
-    from pear.service.store import write_answers
+    from pear.service.store.tables import upgrade
+    from pear.service.store.upkeep import existing_database, write_answers
 
     stated = stated_problem(problem)
     database = existing_database(address)
-    database.upgrade()
+    upgrade(database.engine)
     count = write_answers(database, stated, output)
     database.close()
     typer.echo(f"{count:,} conversations about this problem are in {output}.")
 
 
 def _make_key(address: str, name: str, roles: str, owner: str, days: int) -> None:
-    from pear.service.access import Keys
-    from pear.service.database import Database
+    from pear.service.lender.staff import Keys
+    from pear.service.store.database import Database
+    from pear.service.store.tables import upgrade
 
     database = Database(address)
-    database.upgrade()
+    upgrade(database.engine)
     stated = tuple(roles.replace(",", " ").split())
     key, entry = Keys(database).add(name, roles=stated, owner=owner, days=days or None)
     typer.echo(f"{key}\nThis is key {entry.id} ('{entry.name}'); it is shown this once.")
@@ -287,11 +299,12 @@ def _make_key(address: str, name: str, roles: str, owner: str, days: int) -> Non
 
 
 def _manage_keys(address: str, list_keys: bool, revoke_key: str) -> None:
-    from pear.service.access import Keys
-    from pear.service.database import existing_database
+    from pear.service.lender.staff import Keys
+    from pear.service.store.tables import upgrade
+    from pear.service.store.upkeep import existing_database
 
     database = existing_database(address)
-    database.upgrade()
+    upgrade(database.engine)
     keys = Keys(database)
     if revoke_key and not keys.revoke(revoke_key):
         raise InvalidSetting(

@@ -42,7 +42,7 @@ def command(
     """
     for package in ("fastapi", "uvicorn", "sqlalchemy", "pydantic_settings"):
         require(package)
-    from pear.cli.serve import completed, ended_in_order, run
+    from pear.cli.serve import check_address, completed, ended_in_order, run
     from pear.errors import InvalidSetting
     from pear.service.settings import Stated
     from pear.study.app import Records, study_app
@@ -50,9 +50,11 @@ def command(
     from pear.study.design import export as export_of
     from pear.study.engine import make_study_engine
     from pear.study.simulated import simulate_study
+    from pear.writing import check_writable
 
     if simulate and export is None:
         raise InvalidSetting("'--simulate' needs '--export': the file for what is found")
+    check_writable(output if export is None else export)
     given: dict[str, Any] = {"problem": str(problem)} if problem else {"demo": True}
     stated = Stated.read(**given, host=host, port=port, workers=1)
     with ended_in_order(), completed(stated) as settings:
@@ -69,6 +71,7 @@ def command(
             n = table["participant"].nunique()
             typer.echo(f"{len(table):,} tasks of {n:,} participants are in {export}.")
             return
+        check_address(host, port)
         typer.echo(f"The study is at http://{host}:{port}/study; what happens is in {output}.")
         run(settings, app=study_app(study, output, settings))
 

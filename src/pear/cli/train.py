@@ -55,9 +55,12 @@ def command(
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.run import read_problem_and_model
     from pear.problem.people import read_people
+    from pear.writing import check_writable
 
     if planner not in ("wfare", "fare", "rl"):
         raise InvalidSetting(f"'--planner' must be wfare, fare or rl (got {planner!r})")
+    output = output or Path(f"{planner}.safetensors")
+    check_writable(output)
     require("torch").set_num_threads(1)
     from pear.planning.learned.training import Trainer, TrainingSettings
 
@@ -87,11 +90,11 @@ def command(
         settings,
         workers=workers or core_count(),
     )
-    _train(trainer, output or Path(f"{planner}.safetensors"), restart)
+    _train(trainer, output, restart)
 
 
 def _train(trainer: Any, output: Path, restart: bool) -> None:
-    from pear.cli.progress import Bar
+    from pear.cli.main import Bar
     from pear.planning.learned.training import load_checkpoint, save_checkpoint, write_curves
 
     unfinished = output.with_name(output.name + ".checkpoint")

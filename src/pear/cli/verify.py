@@ -105,7 +105,7 @@ def _verify_one(name: str, plan: Plan, problem: Problem, model: BlackBox, max_ro
 def _verify_all(
     everyone: Iterable[StoredPlan], count: int, problem: Problem, model: BlackBox, max_rows: int
 ) -> None:
-    from pear.cli.progress import Bar
+    from pear.cli.main import Bar
     from pear.planning.verify import verify
 
     refused: list[str] = []

@@ -1,4 +1,4 @@
-"""Which people, and which problems, come with the package or are found by it?"""
+"""Which people and problems come with the package, or can be found by it?"""
 
 from pear.datasets.classifiers import classifier_report, trained_classifier
 from pear.datasets.loan_book import (

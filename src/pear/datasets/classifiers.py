@@ -20,25 +20,24 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats
 from pear.datasets.sources import cache_folder
 from pear.datasets.splits import Dataset, load_dataset
 from pear.decision import BlackBox
 from pear.decision.inputs import Inputs, unit_inputs
-from pear.decision.network import Layers, Network
-from pear.decision.tree import DecisionTree
+from pear.decision.own_models import DecisionTree, Layers, Network
 from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.problem.features import States
 from pear.writing import replacing
 
 Kind = Literal["network", "logistic", "tree"]
-Scores = Callable[[States], NDArray[np.float64]]
+Scores = Callable[[States], Floats]
 Model = Network | DecisionTree
 
 VERSION = 1
-"""Raised whenever training changes, so that older files are not taken for new ones."""
+"""Increased whenever training changes, so that older files are not used."""
 
 LEARNING_RATE, WEIGHT_DECAY, BATCH, EPOCHS = 1e-3, 1e-5, 1_024, 15
 STRENGTHS = (0.01, 0.1, 1.0, 10.0)
@@ -244,7 +243,7 @@ def validation_f1(scores: Scores, data: Dataset) -> float:
     return mean_f1(decided, data.favourable[data.validation])
 
 
-def f1(decided: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
+def f1(decided: Flags, true: Flags) -> float:
     """Harmonic mean of precision and recall of the favourable decision.
 
     >>> f1(np.array([True, True, False]), np.array([True, False, True]))
@@ -254,7 +253,7 @@ def f1(decided: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
     return 2 * right / (2 * right + wrong) if right else 0.0
 
 
-def mean_f1(decided: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
+def mean_f1(decided: Flags, true: Flags) -> float:
     """Mean of the F1 of the favourable and of the unfavourable decision."""
     return (f1(decided, true) + f1(~decided, ~true)) / 2
 

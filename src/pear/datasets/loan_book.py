@@ -37,15 +37,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
+from pear.arrays import Flags, Floats, Indices
 from pear.datasets.problems import loan_book_problem
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.network import Layers, Network
+from pear.decision.own_models import Layers, Network
 from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, Value
-
-Column = NDArray[np.float64]
 
 INTEREST = 0.075
 """Yearly rate of the loan."""
@@ -144,19 +143,19 @@ def loan_book_table(n: int = 20_000, seed: int = 0) -> pd.DataFrame:
 
 def creditworthiness(
     *,
-    income: Column,
-    savings: Column,
-    debt_payments: Column,
-    card_use: Column,
-    overdue: Column,
-    loan_amount: Column,
-    loan_term: Column,
-    guarantor: NDArray[np.bool_],
-    children: Column,
-    contract: NDArray[np.intp],
-    occupation: NDArray[np.intp],
-    years_at_bank: Column,
-) -> Column:
+    income: Floats,
+    savings: Floats,
+    debt_payments: Floats,
+    card_use: Floats,
+    overdue: Floats,
+    loan_amount: Floats,
+    loan_term: Floats,
+    guarantor: Flags,
+    children: Floats,
+    contract: Indices,
+    occupation: Indices,
+    years_at_bank: Floats,
+) -> Floats:
     """Log odds of approval by the officers' scorecard, shape ``(n,)``."""
     household = 750 + 180 * children
     left = (income - household - debt_payments - instalment(loan_amount, loan_term)) / income
@@ -175,13 +174,13 @@ def creditworthiness(
     return np.asarray(1.6 * score)
 
 
-def instalment(amount: Column, months: Column) -> Column:
+def instalment(amount: Floats, months: Floats) -> Floats:
     """Monthly payment of an annuity loan, €."""
     rate = INTEREST / 12
     return np.asarray(amount * rate / (1 - (1 + rate) ** -months))
 
 
-def _education(age: Column, rng: np.random.Generator) -> NDArray[np.intp]:
+def _education(age: Floats, rng: np.random.Generator) -> Indices:
     shares = np.tile([0.13, 0.29, 0.28, 0.2, 0.1], (len(age), 1))
     shares[age < 22] = [0.2, 0.62, 0.17, 0.01, 0.0]
     shares[(age >= 22) & (age < 26)] = [0.13, 0.37, 0.26, 0.21, 0.03]
@@ -189,26 +188,24 @@ def _education(age: Column, rng: np.random.Generator) -> NDArray[np.intp]:
     return _pick(shares, rng)
 
 
-def _contract(
-    occupation: NDArray[np.intp], age: Column, rng: np.random.Generator
-) -> NDArray[np.intp]:
+def _contract(occupation: Indices, age: Floats, rng: np.random.Generator) -> Indices:
     temporary = np.array([0.4, 0.4, 0.26, 0.2, 0.17, 0.08])[occupation] + 0.22 * (age < 28)
     independent = np.array([0.06, 0.08, 0.06, 0.2, 0.16, 0.14])[occupation]
     return _pick(np.column_stack([temporary, independent, 1 - temporary - independent]), rng)
 
 
-def _pick(shares: Column, rng: np.random.Generator) -> NDArray[np.intp]:
+def _pick(shares: Floats, rng: np.random.Generator) -> Indices:
     """One column of each row of ``shares`` ``(n, k)``, drawn with those shares."""
     ends = np.cumsum(shares, axis=1)
     drawn = rng.random(len(shares)) * ends[:, -1]
     return np.asarray((drawn[:, None] >= ends).sum(axis=1).clip(0, shares.shape[1] - 1))
 
 
-def _round(values: Column, step: float) -> Column:
+def _round(values: Floats, step: float) -> Floats:
     return np.asarray(np.rint(values / step) * step)
 
 
-def _words(feature: str, codes: NDArray[np.intp]) -> NDArray[np.object_]:
+def _words(feature: str, codes: Indices) -> NDArray[np.object_]:
     return np.array(loan_book_problem().space[feature].categories, object)[codes]
 
 
@@ -242,7 +239,7 @@ def _trained(seed: int) -> Layers:
 
     space = loan_book_problem().space
     table = loan_book_table(seed=seed)
-    inputs = space.one_hot(space.encode(table.drop(columns="approved")))
+    inputs = unit_inputs(space)(space.encode(table.drop(columns="approved")))
     unseen = one_hot_columns(space, UNSEEN)
     inputs[:, unseen] = 0.0
     model = MLPClassifier(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.files import built_in_problem
@@ -42,7 +42,7 @@ def loan_book_problem() -> Problem:
     return built_in_problem("loan_book")
 
 
-def paper_prior_means(name: str) -> NDArray[np.float64]:
+def paper_prior_means(name: str) -> Floats:
     """Means of the six kinds of people of ``adult`` or ``givemecredit``, shape ``(6, p)``.
 
     In the paper's prior their covariances are the identity and they are equally likely.

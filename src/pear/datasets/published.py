@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.network import Network
-from pear.decision.tree import DecisionTree
+from pear.decision.own_models import DecisionTree, Network
 from pear.errors import DataUnavailable
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 from pear.problem.features import States
@@ -39,9 +38,9 @@ class PublishedUsers:
     """
 
     states: States
-    weights: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    component: NDArray[np.intp]
+    weights: Floats
+    scores: Floats
+    component: Indices
 
 
 def bench_folder() -> Path | None:
@@ -79,7 +78,7 @@ def published_problem(name: str, max_length: int | None = None) -> Problem:
     return Problem(space, actions, graph, Goal(), max_length or setup["max_actions"], name=name)
 
 
-def published_prior_means(name: str) -> NDArray[np.float64]:
+def published_prior_means(name: str) -> Floats:
     """Means of the six components, shape ``(6, p)``, in the problem's weight order."""
     setup = read_setup(name)
     features = [f["name"] for f in setup["features"]]

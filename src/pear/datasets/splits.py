@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats, Indices
 from pear.datasets.loan_book import loan_book_table
 from pear.datasets.problems import adult_problem, credit_problem, loan_book_problem
 from pear.datasets.sources import Fetcher, clean_table
@@ -41,10 +41,10 @@ class Dataset:
     name: str
     problem: Problem
     states: States
-    favourable: NDArray[np.bool_]
-    train: NDArray[np.intp]
-    validation: NDArray[np.intp]
-    test: NDArray[np.intp]
+    favourable: Flags
+    train: Indices
+    validation: Indices
+    test: Indices
 
     @property
     def fingerprint(self) -> str:
@@ -59,9 +59,9 @@ class Dataset:
 class UserSet:
     """Refused people of the test part: row numbers ``(n,)``, states ``(n, d)``, scores ``(n,)``."""
 
-    rows: NDArray[np.intp]
+    rows: Indices
     states: States
-    scores: NDArray[np.float64]
+    scores: Floats
 
 
 def load_dataset(name: str, seed: int = 0, fetch: Fetcher | None = None) -> Dataset:
@@ -87,7 +87,7 @@ def load_dataset(name: str, seed: int = 0, fetch: Fetcher | None = None) -> Data
     return Dataset(name, problem, states, favourable, train, validation, test)
 
 
-def expressible(space: FeatureSpace, table: pd.DataFrame) -> NDArray[np.bool_]:
+def expressible(space: FeatureSpace, table: pd.DataFrame) -> Flags:
     """Rows all of whose categories the problem has, shape ``(n,)``.
 
     One row of Adult comes from a country that the published set-up has no place for.

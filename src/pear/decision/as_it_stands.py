@@ -1,8 +1,8 @@
-"""Does the model answer for the rows of a table as they stand what it answers for our records?
+"""Does the model give the raw rows of a table the same scores as the records made from them?
 
 A table becomes records by the problem, and records become the model's input by its adapter. Where
-both are right, the model says the same of the table itself, as its owner asks it. Nothing is proved
-about a model that does not.
+both are right, the model gives the same scores for the table itself, which is how its owner asks
+it. Otherwise nothing is proved about it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats
 from pear.decision.blackbox import BlackBox
 from pear.decision.first_look import SAME
 from pear.errors import ModelOutput, ModelWarning
 from pear.problem import Plan
-from pear.problem.checks import is_missing, plain
-from pear.problem.feature import Value
-from pear.problem.features import States
+from pear.problem.features import States, Value
 from pear.problem.people import People
 from pear.problem.tables import UNKNOWN
+from pear.problem.values import is_missing, plain
 
 ROUNDED = 0.02
 """Rows in which single precision or a tie at a threshold of a tree may make a difference."""
@@ -32,13 +31,11 @@ READ = 500
 """Rows of a file that are compared."""
 
 
-def scores_as_it_stands(
-    black_box: BlackBox, table: pd.DataFrame, states: States
-) -> NDArray[np.float64] | None:
+def scores_as_it_stands(black_box: BlackBox, table: pd.DataFrame, states: States) -> Floats | None:
     """The model's own scores of a table whose rows are ``states`` ``(n, d)``, shape ``(n,)``.
 
-    None where the model takes no table, has not all of its columns, or cannot read it so: then its
-    owner does not ask it so either.
+    None where the model takes no table, or the table lacks columns or cannot be read by the model:
+    then its owner cannot ask it that way either.
     """
     function = black_box.function
     maker = getattr(function, "maker", None)
@@ -55,17 +52,17 @@ def scores_as_it_stands(
 
 
 def doubt_as_it_stands(black_box: BlackBox, table: pd.DataFrame, states: States) -> str:
-    """That the model says otherwise of the table itself, in words; empty if it does not."""
+    """A warning where the model gives the table itself other scores; empty where it does not."""
     return _compared(black_box, table, states)[0]
 
 
 def doubt_of_cells(black_box: BlackBox, cells: pd.DataFrame, people: People) -> str:
-    """The same of a file whose ``cells`` are indexed by row: as pandas reads it by itself."""
+    """The same for a file whose ``cells`` are indexed by row, as pandas reads it by default."""
     shown = np.isin(people.rows, cells.index)
     rows, states = people.rows[shown][:READ], people.states[shown][:READ]
     table = cells.loc[rows]
     texts = [name for name in table.columns if pd.api.types.is_string_dtype(table[name])]
-    if texts:  # Text files hold nothing else; what pandas makes of it depends on all rows.
+    if texts:  # Text files hold only text; what pandas makes of a column depends on all its rows.
         table = pd.read_csv(io.StringIO(table.to_csv(index=False))).set_axis(table.index, axis=0)
     # A question mark may be a missing value that its owner's program replaces first.
     certain = ~(table.astype(str) == UNKNOWN).any(axis=1).to_numpy()
@@ -77,24 +74,22 @@ def _compared(black_box: BlackBox, table: pd.DataFrame, states: States) -> tuple
     own = scores_as_it_stands(black_box, table, states)
     if own is None:
         return "", False
-    ours, bar = black_box.probe(states), black_box.goal.required()
+    ours, required = black_box.probe(states), black_box.goal.required()
     differs = np.abs(own - ours) > SAME
     if not differs.any():
         return "", False
     row = int(np.argmax(np.abs(own - ours)))
-    grave = bool(differs.mean() > ROUNDED or ((own > bar) != (ours > bar)).any())
+    grave = bool(differs.mean() > ROUNDED or ((own > required) != (ours > required)).any())
     return (
         f"model '{black_box.name}' gives row {table.index[row]} of the table {own[row]:.4g} as it "
         f"stands and {ours[row]:.4g} as the problem describes it ({int(differs.sum()):,} of "
-        f"{len(own):,} rows differ{_culprits(black_box, table, states, differs)}): look at the "
+        f"{len(own):,} rows differ{_culprits(black_box, table, states, differs)}): check the "
         "kinds and categories of the features, or declare under [model.inputs] what the columns are"
     ), grave
 
 
-def _culprits(
-    black_box: BlackBox, table: pd.DataFrame, states: States, differs: NDArray[np.bool_]
-) -> str:
-    """The columns whose own values alone change what the model says, in words."""
+def _culprits(black_box: BlackBox, table: pd.DataFrame, states: States, differs: Flags) -> str:
+    """The columns whose raw values alone change the score, in words."""
     function = black_box.function
     made, ours = function.table(states[differs]), black_box.probe(states[differs])  # type: ignore[attr-defined]
     found = []
@@ -110,9 +105,10 @@ def _culprits(
 def refuse_what_the_table_refuses(
     black_box: BlackBox, table: pd.DataFrame, states: States, plans: Sequence[Plan]
 ) -> None:
-    """Refuse plans of the table's rows if the model says otherwise of the rows themselves.
+    """Refuse plans for the rows of a table if the model gives the rows themselves other scores.
 
-    The rows as they stand, and each with the changes of its plan, in one table of the same kinds.
+    Checked are the rows as they stand, and each with the changes of its plan, in columns of the
+    same types.
     """
     doubt, grave = _compared(black_box, table, states)
     if grave:
@@ -139,7 +135,7 @@ def refuse_what_the_table_refuses(
             raise ModelOutput(
                 f"model '{black_box.name}' gives row {table.index[place]} with the changes of its "
                 f"plan {score:.6g}, where more than {required:g} is needed; such a plan is not "
-                "handed out: look at how the table holds what the plan changes "
+                "handed out: check how the table holds what the plan changes "
                 f"({', '.join(step.feature for step in plans[place].steps)})"
             )
 
@@ -149,7 +145,7 @@ def _end(plan: Plan) -> dict[str, Value | None]:
 
 
 def _as_in(column: pd.Series, value: Value | None) -> object:
-    """A value as the column spells it: the number 2 where it has no text "2"."""
+    """A value as the column writes it: the number 2 where it has no text "2"."""
     if not isinstance(value, str):
         return value
     known = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column

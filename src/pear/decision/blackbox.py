@@ -10,12 +10,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.errors import ModelError, ModelOutput, ModelWarning, PearError
+from pear.arrays import Flags, Floats
+from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelWarning, PearError
 from pear.problem import NO_LIMITS, Goal, Limits, Problem, names
 from pear.problem.features import FeatureSpace, States
-from pear.problem.problem import class_key
+from pear.problem.values import class_key
 
 if TYPE_CHECKING:
     from pear.decision.ceilings import Inside, Together
@@ -45,18 +45,18 @@ class BlackBox:
     goal
         When a decision is favourable.
     name
-        What messages call the model.
+        The name of the model in messages.
     classes
         The names of the columns of ``function``, where it returns one per class. Where it returns
         one number and there are two classes, the number is the probability of the second.
     fingerprint
-        What the model is known by; measured from its scores when first needed if left out.
+        Identifies the model; measured from its scores when first needed, if left out.
     max_batch
         Most rows of one call.
     uses
         The features that the model looks at, where it is known; empty where not.
     doubts
-        What somebody should look at before they trust the model, as sentences.
+        What somebody should check before they trust the model, as sentences.
 
     Attributes
     ----------
@@ -105,7 +105,8 @@ class BlackBox:
             favourable_columns(self.goal, classes, len(classes), name)
 
     def checked(self) -> BlackBox:
-        """This black box after a first look: what cannot be asked is refused, doubts are told."""
+        """This black box after a first look: unusable models are refused, doubts become
+        warnings."""
         from pear.decision.first_look import first_look
 
         self._fingerprint = self._fingerprint or self.measure_fingerprint()
@@ -116,6 +117,44 @@ class BlackBox:
 
     def __repr__(self) -> str:
         return f"BlackBox({self.name!r}, {self.rows:,} rows asked)"
+
+    def differs_from(self, space: FeatureSpace, goal: Goal) -> str:
+        """What a problem says otherwise of what the score means, in words; empty where nothing.
+
+        The features in their order, their kinds and categories and what a missing value counts as
+        make the states, and the favourable classes choose the score. Threshold and margin, bounds,
+        scales and words may differ: they are the problem's.
+        """
+        if self.space.names != space.names:
+            ours, theirs = ", ".join(self.space.names), ", ".join(space.names)
+            return f"was made for the features {ours}, and the problem has {theirs}"
+        for mine, other in zip(self.space.features, space.features, strict=True):
+            for key in ("kind", "categories", "missing_counts_as"):
+                is_mine, is_other = getattr(mine, key), getattr(other, key)
+                if is_mine != is_other:
+                    return (
+                        f"was made for '{mine.name}' with {key} {is_mine!r}, and the problem has "
+                        f"{is_other!r}"
+                    )
+        if self._favourable_classes(self.goal) != self._favourable_classes(goal):
+            return (
+                f"was made with {list(self.goal.favourable)!r} as favourable, and the problem says "
+                f"{list(goal.favourable)!r}"
+            )
+        return ""
+
+    def refuse_another(self, problem: Problem) -> None:
+        """Refuse a problem in which the score would mean something else."""
+        if differs := self.differs_from(problem.space, problem.goal):
+            raise InvalidSetting(
+                f"'black_box' {self.name!r} {differs}; load the model for this problem: "
+                "load_model(model, problem)"
+            )
+
+    def _favourable_classes(self, goal: Goal) -> frozenset[str | float]:
+        """The classes whose probabilities make the score; of two named ones, left out, the last."""
+        classes = goal.favourable or (self.classes[1:] if len(self.classes) == 2 else ())
+        return frozenset(class_key(value) for value in classes)
 
     @property
     def fingerprint(self) -> str:
@@ -131,7 +170,7 @@ class BlackBox:
         self.__dict__.update(state)
         self._lock = Lock()
 
-    def score(self, states: States) -> NDArray[np.float64]:
+    def score(self, states: States) -> Floats:
         """Score of the favourable decision for each state, shape ``(n,)``."""
         states = np.atleast_2d(np.asarray(states, float))
         if not len(states):
@@ -142,7 +181,7 @@ class BlackBox:
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def favourable(self, states: States, limits: Limits = NO_LIMITS) -> NDArray[np.bool_]:
+    def favourable(self, states: States, limits: Limits = NO_LIMITS) -> Flags:
         """Which states get the favourable decision, shape ``(n,)``."""
         return self.score(states) > self.goal.required(limits)
 
@@ -156,18 +195,18 @@ class BlackBox:
             return together(self.function)
         return look_inside(self)
 
-    def probe(self, states: States) -> NDArray[np.float64]:
+    def probe(self, states: States) -> Floats:
         """Scores of probes, which are not counted as rows asked, shape ``(n,)``."""
         return self._checked(states, 0)
 
-    def probe_with(self, states: States, function: ScoreFunction) -> NDArray[np.float64]:
+    def probe_with(self, states: States, function: ScoreFunction) -> Floats:
         """Scores of probes by another function of the same classes, shape ``(n,)``."""
         return self._checked(states, 0, function)
 
     def plainly(self, record: Mapping[str, Any]) -> float:
-        """The score of one record, asked alone and in the plainest way there is.
+        """The score of one record, asked for alone and without any shortcut.
 
-        No shortcut that :meth:`score` takes is taken here, and the row is not counted.
+        The row is not counted.
         """
         plain = getattr(self.function, "plainly", None)
         state = self.space.encode([record])
@@ -176,7 +215,8 @@ class BlackBox:
 
     @property
     def _answers_the_other(self) -> bool:
-        """Whether one number per row, of two named classes the last one's, is not favourable."""
+        """Whether a single number per row is the probability of the unfavourable one of two named
+        classes."""
         if len(self.classes) != 2 or not self.goal.favourable:
             return False
         return class_key(self.classes[1]) not in {class_key(c) for c in self.goal.favourable}
@@ -190,14 +230,12 @@ class BlackBox:
         scores = self.probe(probes_with_gaps(self.space, 256, np.random.default_rng(0)))
         return hashlib.sha256((np.round(scores, 3) + 0.0).tobytes()).hexdigest()[:16]
 
-    def _score_batch(self, states: States, first: int) -> NDArray[np.float64]:
+    def _score_batch(self, states: States, first: int) -> Floats:
         with self._lock:
             self.rows += len(states)
         return self._checked(states, first)
 
-    def _checked(
-        self, states: States, first: int, function: ScoreFunction | None = None
-    ) -> NDArray[np.float64]:
+    def _checked(self, states: States, first: int, function: ScoreFunction | None = None) -> Floats:
         """Scores of states that start at row ``first``, or an error naming model and row."""
         try:
             output = np.asarray((function or self.function)(states), float)

@@ -1,4 +1,5 @@
-"""How does a record become the model's own input? Declared or known from the model, never guessed.
+"""How does a record become the model's own input? As declared or known from the model, never
+guessed.
 
 What costs see (the ``scale`` of a feature) plays no part here.
 """
@@ -11,13 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats, Indices
 from pear.errors import InvalidSetting, ModelError
 from pear.problem.features import FeatureSpace, States
 from pear.problem.inputs import ModelInput
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ class Inputs:
     def _layout(self) -> _Layout:
         return _Layout.of(self)
 
-    def __call__(self, states: States) -> Matrix:
-        """What the model is given for states ``(n, d)``, shape ``(n, width)``."""
+    def __call__(self, states: States) -> Floats:
+        """The model's input for states ``(n, d)``, shape ``(n, width)``."""
         layout, states = self._layout, np.atleast_2d(states)
         # The last column takes what has no column of its own: missing and left-out categories.
         encoded = np.zeros((len(states), self.width + 1))
@@ -111,7 +110,7 @@ class Inputs:
         return numbers
 
 
-MatrixScores = tuple[Inputs, Callable[[Matrix], Matrix]]
+MatrixScores = tuple[Inputs, Callable[[Floats], Floats]]
 """Declared columns, and a model's own answers for rows of them."""
 
 
@@ -126,16 +125,16 @@ class _Layout:
     of the columns that tell whether a value is missing.
     """
 
-    numbers: NDArray[np.intp]
-    number_places: NDArray[np.intp]
-    missing: Matrix
-    fills: NDArray[np.bool_]
-    subtract: Matrix
-    divide: Matrix
-    clip: NDArray[np.bool_]
-    blocks: NDArray[np.intp]
-    places: NDArray[np.intp]
-    tables: tuple[tuple[int, int, Matrix], ...]
+    numbers: Indices
+    number_places: Indices
+    missing: Floats
+    fills: Flags
+    subtract: Floats
+    divide: Floats
+    clip: Flags
+    blocks: Indices
+    places: Indices
+    tables: tuple[tuple[int, int, Floats], ...]
     gaps: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -144,7 +143,7 @@ class _Layout:
         numbers: list[ModelInput] = []
         number_places: list[int] = []
         blocks: list[tuple[int, dict[str, int], ModelInput]] = []
-        tables: list[tuple[int, int, Matrix]] = []
+        tables: list[tuple[int, int, Floats]] = []
         gaps: list[tuple[int, int]] = []
         place = 0
         for column in inputs.columns:

@@ -1,7 +1,7 @@
 """Do a model's scores agree with the decisions taken on the people of a table?
 
-A model that is given shuffled columns, or whose favourable class is reversed, answers without a
-word. Where a table has the decisions, its scores are compared with them.
+A model that is given shuffled columns, or whose favourable class is reversed, raises no error.
+Where a table has the decisions, the scores are compared with them.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats
 from pear.decision.blackbox import BlackBox
-from pear.problem.checks import is_missing, plain
 from pear.problem.features import FeatureSpace, States
-from pear.problem.problem import Goal, class_key
+from pear.problem.problem import Goal
+from pear.problem.values import class_key, is_missing, plain
 
 MOST_ROWS = 2_000
 """People who are compared at most, evenly from the table."""
 
 FEWEST = 10
-"""People of each decision without which nothing can be said."""
+"""Fewer people than this with either decision say nothing."""
 
 WEAKER = 0.1
-"""How far a model's AUC may stay behind that of a simple model of the same columns."""
+"""How far a model's AUC may be below that of a simple model of the same columns."""
 
 CLEARLY, MOST_EXCHANGED = 0.01, 16
-"""Gain in AUC by exchanging two columns that tells, and the number columns tried."""
+"""The gain in AUC from swapping two columns that counts as evidence, and how many number columns
+are tried."""
 
 OFF = 0.15
 """How far the share of people refused may be from that of unfavourable decisions."""
@@ -45,7 +46,7 @@ class Comparison:
     without; ``simple`` that of a simple model fitted on the same columns (NaN where none was).
     ``refused`` and ``unfavourable`` are shares of the n; ``right_above`` and ``right_below`` the
     shares with a favourable decision among those the model approves and refuses; ``swapped`` two
-    columns of the model's array that it does better with exchanged, and the AUC then.
+    columns of the model's array that give a better AUC when swapped, and that AUC.
     """
 
     target: str
@@ -72,7 +73,8 @@ class Comparison:
         return f"Scores beside '{self.target}' of {self.n:,} people: {'; '.join(parts)}."
 
     def doubts(self) -> list[str]:
-        """What is wrong with the model, or with how it is asked, as sentences; mostly nothing."""
+        """What seems wrong with the model, or with how it is called, as sentences; usually
+        nothing."""
         return list(self._doubts())
 
     def _doubts(self) -> Iterator[str]:
@@ -82,40 +84,40 @@ class Comparison:
         if self.auc < 0.5 - max(chance, 0.03):
             yield (
                 f"the favourable class looks reversed: people with a favourable '{self.target}' "
-                f"get lower scores (AUC {self.auc:.2f}); look at 'favourable' of the goal and at "
+                f"get lower scores (AUC {self.auc:.2f}); check 'favourable' of the goal and "
                 "the order of the model's classes"
             )
         elif self.auc < 0.5 + max(chance, 0.05):
             yield (
                 f"the model looks like noise beside '{self.target}' (AUC {self.auc:.2f}, 0.50 is "
-                "chance): its inputs may be shuffled, scaled or encoded otherwise than in its "
-                "training; look at [model.inputs], or give the right model"
+                "chance): its inputs may be shuffled, or scaled or encoded differently than in "
+                "training; check [model.inputs], or give the right model"
             )
         elif self.simple > self.auc + max(WEAKER, chance):
             yield (
                 f"a simple model of the same columns has AUC {self.simple:.2f} and this one only "
-                f"{self.auc:.2f}: its inputs look shuffled, scaled or encoded otherwise than in "
-                "its training; look at [model.inputs]"
+                f"{self.auc:.2f}: its inputs look shuffled, or scaled or encoded differently than "
+                "in training; check [model.inputs]"
             )
         if self.swapped is not None:
             one, other, better = self.swapped
             yield (
-                f"the columns '{one}' and '{other}' look exchanged: with each in the other's place "
-                f"the model has AUC {better:.2f} instead of {self.auc:.2f}; look at the order of "
+                f"the columns '{one}' and '{other}' look swapped: with each in the other's place "
+                f"the model has AUC {better:.2f} instead of {self.auc:.2f}; check the order of "
                 "[model.inputs]"
             )
         if not 0 < self.refused < 1:
             who = "nobody" if self.refused == 0 else "everybody"
             yield (
                 f"the model refuses {who}, and {self.unfavourable:.0%} were decided unfavourably; "
-                "look at the threshold, and at whether its scores are probabilities of the "
+                "check the threshold, and whether its scores are probabilities of the "
                 "favourable class"
             )
         elif abs(self.refused - self.unfavourable) > OFF:
             yield (
                 f"the model refuses {self.refused:.0%}, and {self.unfavourable:.0%} were decided "
                 "unfavourably; weights of classes in training do that, and so does a wrong "
-                "threshold or scaling: look at them"
+                "threshold or scaling: check them"
             )
 
 
@@ -147,9 +149,9 @@ def compare_with_labels(
 
 
 def _swapped(
-    black_box: BlackBox, states: States, good: NDArray[np.bool_], now: float
+    black_box: BlackBox, states: States, good: Flags, now: float
 ) -> tuple[str, str, float] | None:
-    """Two number columns of an array that a model does clearly better with exchanged."""
+    """Two number columns of an array that give a clearly better AUC when swapped."""
     of_matrix = getattr(black_box.function, "of_matrix", None)
     found = of_matrix() if of_matrix is not None else None
     if found is None:
@@ -172,9 +174,7 @@ def _given(answers: Callable[[States], States], rows: States) -> Callable[[State
     return lambda _: answers(rows)
 
 
-def favourable_labels(
-    goal: Goal, labels: Sequence[Any], target: str
-) -> tuple[NDArray[np.float64], str]:
+def favourable_labels(goal: Goal, labels: Sequence[Any], target: str) -> tuple[Floats, str]:
     """1 where a decision was favourable, 0 where not, NaN where unknown; and what is odd."""
     keys = [None if is_missing(label) else class_key(plain(label)) for label in labels]
     classes = sorted(
@@ -191,7 +191,7 @@ def favourable_labels(
     return good, ""
 
 
-def auc(scores: NDArray[np.float64], good: NDArray[np.bool_]) -> float:
+def auc(scores: Floats, good: Flags) -> float:
     """The chance that one of the good has a higher score than one of the others.
 
     >>> auc(np.array([0.9, 0.4, 0.6, 0.1]), np.array([True, True, False, False]))
@@ -202,7 +202,7 @@ def auc(scores: NDArray[np.float64], good: NDArray[np.bool_]) -> float:
     return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def _simple(space: FeatureSpace, states: States, good: NDArray[np.bool_]) -> float:
+def _simple(space: FeatureSpace, states: States, good: Flags) -> float:
     """The AUC of a simple model of the same columns on people it was not fitted on."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import StratifiedKFold, cross_val_predict

@@ -27,9 +27,9 @@ from pear.preferences import (
     response_from_dict,
 )
 from pear.problem import Limits, Problem
-from pear.problem.checks import is_missing, is_number, shown
 from pear.problem.limits import as_limits
 from pear.problem.people import name_of
+from pear.problem.values import is_missing, is_number, shown
 from pear.writing import write_text
 
 try:

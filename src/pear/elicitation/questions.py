@@ -10,7 +10,7 @@ every cost and f of nothing 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
@@ -47,6 +47,11 @@ STRANGERS = 16
 """Samples of the background that plans are made for besides the draws. People unlike anyone before
 are few among the draws and want plans of all kinds: without these, what would tell that somebody
 is one of them is never asked."""
+
+ALONE = 8
+"""Where the first search for all samples proves nothing, each is searched for alone with at most
+one part in this many of the rows: people whose plans are dear and those whose are cheap hold each
+other up."""
 
 MOST_PAIRS = 40
 """Most pairs of limits that are tried where lifting no single one opens a plan."""
@@ -86,12 +91,14 @@ def greedy_choice_set(
     k: int,
     included: tuple[int, ...] = (),
     among: Sequence[int] | None = None,
+    asked: Collection[frozenset[int]] = (),
 ) -> tuple[int, ...]:
     """Columns of a choice set of at most k plans by greedy maximisation of EUS, noiseless.
 
     ``included`` columns are in it already; the others come from ``among``, or from all.
     Plans that add nothing are still added, so that a question has k plans where the pool
-    has; ties go to the plan that comes first in the pool.
+    has; ties go to the plan that comes first in the pool. A set that was ``asked`` before is not
+    built again: the last plan is then another one, and where there is none, there are fewer.
     """
     if k < 1:
         raise InvalidSetting(f"'k' must be at least 1 (got {k!r})")
@@ -102,12 +109,19 @@ def greedy_choice_set(
         allowed[:] = False
         allowed[list(among)] = True
     allowed[chosen] = False
-    while len(chosen) < k and allowed.any():
+    size = min(k, len(chosen) + int(allowed.sum()))
+    while len(chosen) < size:
+        if len(chosen) == size - 1:
+            allowed[[i for i in np.flatnonzero(allowed) if {*chosen, i} in asked]] = False
+            if not allowed.any():
+                break
         expected = np.where(allowed, weights @ np.minimum(best[:, None], costs), np.inf)
         column = int(np.argmin(np.round(expected, 9)))
         chosen.append(column)
         allowed[column] = False
         best = np.minimum(best, costs[:, column])
+    while set(chosen) in asked:
+        chosen.pop()
     return tuple(chosen)
 
 
@@ -251,11 +265,12 @@ def view_of(
     posterior: Posterior,
     settings: Settings,
     limits: Limits,
-    shown: dict[tuple[int, ...], bool],
+    answers: Sequence[Answered],
     rng: np.random.Generator,
     memory: Memory | None = None,
 ) -> View:
-    """Pool and question for a state, given what is believed and what the planner remembers."""
+    """Pool and question for a state, given what is believed, what the planner remembers and the
+    ``answers`` to questions from this state: none of them is asked again."""
     draws = posterior.draw(settings.draws, rng)
     samples, weights = posterior.samples, posterior.weights
     if len(samples) > JUDGES:
@@ -267,7 +282,7 @@ def view_of(
         planned = np.vstack([draws, _strangers(posterior, rng)])
     rounds, memory = candidate_plans(planner, state, planned, mean, settings, limits, rng, memory)
     plans = [plan for offered in rounds for plan in offered]
-    known = {plan.moves for plan in plans}
+    known, shown = {plan.moves for plan in plans}, plans_shown(answers)
     again = _still_legal(planner.problem, state, [m for m in shown if m not in known], limits)
     plans += rebuilt(planner, state, again, mean, limits)
     pool = make_pool(planner.problem, state, urgent_first(planner, state, plans))
@@ -277,15 +292,26 @@ def view_of(
     expected = weights @ costs
     best = int(np.argmin(np.round(expected, 9)))
     askable = [i for i, plan in enumerate(pool.plans) if shown.get(plan.moves, True)]
+    column = {plan.moves: i for i, plan in enumerate(pool.plans)}
+    asked = {frozenset(column.get(moves, -1) for moves in said.plans) for said in answers}
     chosen: tuple[int, ...] = ()
     for offered in rounds if settings.pool == "mean" else ():
         moves = {plan.moves for plan in offered}
         among = [i for i in askable if pool.plans[i].moves in moves]
         size = min(len(chosen) + 1, settings.k)
-        chosen = greedy_choice_set(costs, weights, size, chosen, among)
-    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable)
+        chosen = greedy_choice_set(costs, weights, size, chosen, among, asked)
+    chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable, asked)
     gain = expected_gain(costs, weights, chosen)
     return View(state, pool, draws, expected, best, chosen, gain, memory)
+
+
+def plans_shown(answers: Iterable[Answered]) -> dict[tuple[int, ...], bool]:
+    """The plans of these questions, and whether they may be asked about again."""
+    shown: dict[tuple[int, ...], bool] = {}
+    for answer in answers:
+        for moves in answer.plans:
+            shown[moves] = shown.get(moves, True) and not answer.refused
+    return shown
 
 
 def _strangers(posterior: Posterior, rng: np.random.Generator) -> Floats:
@@ -321,7 +347,17 @@ def candidate_plans(
         found = planner.candidates(
             state, planned, len(planned), limits, rng, memory=memory, max_rows=most
         )
-        return [list(found.plans)], found.memory
+        plans, left = list(found.plans), most - found.rows
+        if memory is None and plans and all(p.certificate.verdict == "bounded" for p in plans):
+            for sample in planned:
+                rows = min(left, most // ALONE)
+                if rows < 1:
+                    break
+                found = planner.candidates(
+                    state, sample[None], 1, limits, rng, memory=found.memory, max_rows=rows
+                )
+                plans, left = [*plans, *found.plans], left - found.rows
+        return [plans], found.memory
 
     def generated(samples: Floats) -> list[Plan]:
         return list(planner.candidates(state, samples, len(draws), limits, rng).plans)

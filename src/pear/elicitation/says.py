@@ -28,9 +28,9 @@ from pear.preferences import (
 )
 from pear.preferences import Question as CostedQuestion
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
-from pear.problem.checks import is_finite, is_whole, shown
 from pear.problem.features import Value
 from pear.problem.limits import LARGEST, MOST_LIMITS, Limit, is_possible, single_limits
+from pear.problem.values import is_finite, is_whole, shown
 
 FORMAT = 2
 """Version of the form a conversation is stored in; those of a later one are not read. Format 1

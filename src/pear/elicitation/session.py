@@ -24,6 +24,7 @@ from pear.elicitation.notebook import plot_session, said_frame
 from pear.elicitation.questions import (
     View,
     loosenings,
+    plans_shown,
     questions_left,
     rebuilt,
     shorter_plans,
@@ -58,10 +59,10 @@ from pear.planning.planner import Memory, Planner, confirm
 from pear.planning.reasons import explain
 from pear.preferences import Chosen, GaussianMixturePrior, Posterior, default_prior
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan
-from pear.problem.checks import is_whole
 from pear.problem.features import PersonLike, Value
 from pear.problem.limits import Limit, as_limits
 from pear.problem.notebook import html_table
+from pear.problem.values import check_type, is_whole
 
 SURPRISED = 3.0
 """Above this surprise, in standard deviations, a person is unlike everybody we know of."""
@@ -116,8 +117,11 @@ class Session:
         limits: Limits = NO_LIMITS,
         **changes: Any,
     ) -> None:
+        check_type("planner", planner, Planner)
+        check_type("limits", limits, Limits)
         self.planner = planner
         self.prior = prior or default_prior(planner.problem)
+        check_type("prior", self.prior, GaussianMixturePrior)
         self.settings = changed(settings or Settings(), changes)
         self.seed = check_seed(seed)
         self.first_limits = limits
@@ -201,6 +205,7 @@ class Session:
             plan = question.plans[choice]
         if not plan.success:
             raise ConversationError("there is no plan to accept; lift a limit or end without one")
+        confirm(self.planner.problem, self.planner.black_box, [plan])
         self.say(Accepted(plan.moves))
         return plan
 
@@ -410,7 +415,7 @@ class Session:
         """The result, or the best one about a plan that was never refused."""
         if not best.plan.success or not best.plan.steps or self.position.accepted:
             return best
-        shown, view = self._shown(self.start), self._view(at_start=True)
+        shown, view = plans_shown(self._answers_at(self.start)), self._view(at_start=True)
         if shown.get(best.plan.moves, True):
             return best
         open_plans = [
@@ -580,20 +585,16 @@ class Session:
                 posterior,
                 self.settings,
                 self.limits,
-                self._shown(state),
+                self._answers_at(state),
                 self._rng(self.n_answers, 2),
                 memory=memory if of == key else None,
             )
         return self._views[key]
 
-    def _shown(self, state: Floats) -> dict[tuple[int, ...], bool]:
-        """Plans asked about in this state before, and whether they may be asked about again."""
-        shown: dict[tuple[int, ...], bool] = {}
-        for answer in self.position.answers:
-            if np.array_equal(answer.state, state, equal_nan=True):
-                for moves in answer.plans:
-                    shown[moves] = shown.get(moves, True) and not answer.refused
-        return shown
+    def _answers_at(self, state: Floats) -> list[Answered]:
+        """The answers to questions asked from this state."""
+        answers = self.position.answers
+        return [said for said in answers if np.array_equal(said.state, state, equal_nan=True)]
 
     def _rng(self, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, *purpose])

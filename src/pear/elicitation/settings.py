@@ -14,7 +14,7 @@ from pear.preferences import (
     UnknownSharpness,
     response_from_dict,
 )
-from pear.problem.checks import is_number, is_whole, plain
+from pear.problem.values import is_number, is_whole, plain
 
 
 @dataclass(frozen=True)

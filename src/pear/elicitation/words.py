@@ -12,17 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pear.elicitation.says import DoneStep
-from pear.elicitation.shown import Result
 from pear.errors import InvalidSetting
 from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
 from pear.problem.actions import argument_code, phrase
 from pear.problem.features import Feature, Value
 from pear.problem.limits import Limit
-from pear.problem.words import MONEY, show_amount, show_number
+from pear.problem.values import MONEY, show_amount, show_number
+
+if TYPE_CHECKING:
+    from pear.elicitation.shown import Result
 
 LETTERS = "ABCDEFGH"
 """What the plans of a question are called."""
@@ -151,11 +153,12 @@ class Words:
         return ", ".join([*parts, *self._money(step.once or 0, step.monthly or 0)])
 
     def plan_time(self, plan: Plan) -> str:
-        """How long a plan takes at most, its steps done one after another; empty if not known."""
+        """How long a plan takes at most, its steps done one after another; at least, where it is
+        not known of some; empty where it is known of none."""
         known = [step.weeks for step in plan.steps if step.weeks is not None]
-        if not known:
-            return ""
         time = self.time(sum(known))
+        if len(known) < len(plan.steps):
+            return self.texts("time.at_least", time=time) if sum(known) > 0 else ""
         return self.texts("time.up_to", time=time) if sum(known) > 0 else time
 
     def plan_money(self, plan: Plan) -> str:

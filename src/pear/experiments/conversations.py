@@ -172,14 +172,15 @@ class After:
     rows: list[int]
 
 
-def corrupted(problem: Problem, share: float) -> tuple[Problem, NDArray[np.intp]]:
+def corrupted(problem: Problem, share: float, draw: int = 0) -> tuple[Problem, NDArray[np.intp]]:
     """The problem the planner sees, and where its weights stand among all.
 
-    The removals are nested, and the same in every run: each share has a policy of its own.
+    The removals of one draw are nested, and every run has the same draw: each share has a policy
+    of its own.
     """
     if not share:
         return problem, np.arange(problem.costs.n_weights)
-    costs = problem.costs.without_edges(share, seed=0)
+    costs = problem.costs.without_edges(share, seed=draw)
     ranges = {n: r for n, r in problem.weight_range.items() if n in costs.weight_names}
     seen = replace(problem, costs=costs, archetypes=(), weight_range=ranges)
     return seen, costs.positions_in(problem.costs)

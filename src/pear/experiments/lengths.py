@@ -5,12 +5,20 @@ Does a longer plan cost more; do users with a low score need longer plans, and g
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from pear.experiments.drawing import COLOURS, Picture, Table, panels, style
+from pear.experiments.drawing import (
+    COLOURS,
+    MOST_CURVES,
+    CurveEnd,
+    Picture,
+    Table,
+    leave_out_empty,
+    name_curves,
+    panels,
+    style,
+)
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.registry import dataset_label, find_method
 from pear.experiments.summary import STOP, final
@@ -25,7 +33,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
 BINS = 5
 CURVES = ("exact-true", "pear-exact-l", "pear-l", "fare", "cscf", "efare", "mcts", "rl", "face")
 """Methods to draw, the first that have rows; all are in the table."""
-MOST_CURVES = 5
 ALIKE = ("pear-nl", "pear-exact-nl", "pear-slices-l", "pear-published-l", "mcts-path", "fare-path")
 """Left out to keep the panels readable; their rows are in the data."""
 
@@ -68,12 +75,13 @@ def _costs_picture(rows: pd.DataFrame) -> Picture:
             )
             axis.xaxis.get_major_locator().set_params(integer=True)
             axis.set_xlabel("number of steps", fontsize=8)
-            axis.set_ylabel("cost under the true weights", fontsize=8)
+            axis.set_ylabel("cost", fontsize=8)
+    leave_out_empty(axes)
     return Picture(
         "cost-length",
         "Cost against length",
-        "Boxes of cost for plans of each length, outliers not drawn: PEAR over W-FARE, PEAR over "
-        "the exact planner, all methods.",
+        "Boxes of cost under the true weights for plans of each length, outliers not drawn: PEAR "
+        "over W-FARE, PEAR over the exact planner, all methods. What was not run is left out.",
         drawing,
     )
 
@@ -144,16 +152,19 @@ def _scores_picture(points: pd.DataFrame) -> Picture:
     for column, dataset in enumerate(datasets):
         part = points[points["dataset"] == dataset]
         for row, measure in enumerate(("length", "validity")):
-            ends = {}
+            ends = []
             for number, name in enumerate(shown):
                 line = part[(part["method"] == name) & part[measure].notna()]
                 if len(line):
                     values = line[measure] + (STOP if measure == "length" else 0)
                     axes[row, column].plot(line["score"], values, **style(number))
-                    ends[number] = float(line["score"].iloc[-1]), float(values.iloc[-1])
+                    x, y = float(line["score"].iloc[-1]), float(values.iloc[-1])
+                    ends.append(CurveEnd(x, y, find_method(name).label, style(number)["color"]))
             if measure == "validity":
-                axes[row, column].set_ylim(-0.03, 1.03)
-            _label(axes[row, column], ends, [find_method(name).label for name in shown])
+                axes[row, column].set_ylim(-0.03, 1.08)
+            else:
+                axes[row, column].yaxis.get_major_locator().set_params(integer=True)
+            name_curves(axes[row, column], ends)
         axes[0, column].set_title(f"{dataset_label(str(dataset))}: number of steps", fontsize=9)
         axes[1, column].set_title(f"{dataset_label(str(dataset))}: validity", fontsize=9)
         for row in (0, 1):
@@ -164,22 +175,6 @@ def _scores_picture(points: pd.DataFrame) -> Picture:
         f"Mean number of steps and validity over the classifier's score, of {MOST_CURVES} methods.",
         drawing,
     )
-
-
-def _label(axis: Any, ends: dict[int, tuple[float, float]], labels: list[str]) -> None:
-    """A name beside the end of each curve, none over another."""
-    low, high = axis.get_ylim()
-    left, right = axis.get_xlim()
-    axis.set_xlim(left, right + 0.4 * (right - left))
-    apart = 0.075 * (high - low)
-    rising = sorted(ends, key=lambda number: ends[number][1])
-    heights: list[float] = []
-    for number in rising:
-        heights.append(max([ends[number][1], *(height + apart for height in heights[-1:])]))
-    over = max(0.0, heights[-1] - high) if heights else 0.0
-    for number, height in zip(rising, heights, strict=True):
-        words, colour = f"   {labels[number]}", style(number)["color"]
-        axis.text(ends[number][0], height - over, words, fontsize=7.5, color=colour, va="center")
 
 
 def _scores_table(points: pd.DataFrame) -> Table:

@@ -5,16 +5,21 @@ References: paper, figures causal-graphs and w-efare, table action-space-experim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from textwrap import fill
-from typing import Any
-
 import networkx as nx
 import numpy as np
 
-from pear.arrays import Floats
 from pear.elicitation.words import capital
-from pear.experiments.drawing import COLOURS, Picture, Table, panels
+from pear.experiments.drawing import (
+    COLOURS,
+    Edge,
+    Node,
+    Picture,
+    Table,
+    bend,
+    draw_graph,
+    passed,
+    positions,
+)
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import Profile
 from pear.experiments.registry import dataset_label
@@ -22,7 +27,6 @@ from pear.experiments.run import make_tasks
 from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
 from pear.planning.automaton import Automaton, AutomatonPlanner
-from pear.planning.automaton.drawing import Picture as AutomatonDrawing
 from pear.planning.automaton.drawing import picture
 from pear.problem import Action, Problem
 
@@ -68,7 +72,7 @@ def graphs_report(material: Material) -> Report:
         "Which feature makes which change harder?",
         ("An edge from a to b: the value of a adds to (or takes off) the cost of changing b.",),
         tuple(_graph_table(name, problem) for name, problem in problems.items()),
-        tuple(_picture(name, problem) for name, problem in problems.items()),
+        tuple(graph_picture(name, problem) for name, problem in problems.items()),
     )
 
 
@@ -90,103 +94,17 @@ def short_names(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-Places = Mapping[str, tuple[float, float]]
-"""Where the middle of each node is drawn, in inches."""
-
-BOX = (0.72, 0.27)
-"""Half the width and half the height that a node and its whole name take up, in inches."""
-COLUMN, ROW = 2.3, 0.95
-"""Inches between layers, and between the nodes of one."""
-BENDS = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4, 0.6, -0.6, 0.85, -0.85)
-"""How an edge may be bent, straight ones first."""
-
-
-TRIES = 60
-"""Ways to set the nodes down, of which the one with the fewest edges through nodes is taken."""
-
-
-def positions(graph: Any) -> dict[str, tuple[float, float]]:
-    """Layers from causes (left) to effects (right), so that edges pass through no node."""
-    layers = [sorted(layer) for layer in nx.topological_generations(graph)]
-    rng = np.random.default_rng(0)
-    best, least = {}, (np.inf, np.inf)
-    for _ in range(TRIES):
-        places = _set_down(layers, rng)
-        bends = {edge: bend(edge, places) for edge in graph.edges}
-        wrong = sum(len(passed(edge, places, bent)) for edge, bent in bends.items())
-        quality = (wrong, sum(map(abs, bends.values())))
-        if quality < least:
-            best, least = places, quality
-    return best
-
-
-def _set_down(layers: list[list[str]], rng: np.random.Generator) -> dict[str, tuple[float, float]]:
-    most = max(len(layer) for layer in layers)
-    places = {}
-    for x, layer in enumerate(layers):
-        shift = rng.uniform(-0.5, 0.5) * ROW
-        for y, name in enumerate(rng.permutation(layer)):
-            height = (most - 1) * ROW / 2 + ((len(layer) - 1) / 2 - y) * ROW + shift
-            places[str(name)] = (1.0 + x * COLUMN + 0.3 * (y % 2), 1.0 + height)
-    return places
-
-
-def bend(edge: tuple[str, str], places: Places) -> float:
-    """The smallest bend of an edge that passes through no node but its own."""
-    return min(BENDS, key=lambda one: (len(passed(edge, places, one)), abs(one)))
-
-
-def passed(edge: tuple[str, str], places: Places, bent: float) -> list[str]:
-    """The nodes that an edge passes through, other than its own two."""
-    line = _line(edge, places, bent)
-    others = (name for name in places if name not in edge)
-    return [name for name in others if (np.abs(line - places[name]) < BOX).all(axis=1).any()]
-
-
-def _line(edge: tuple[str, str], places: Places, bent: float) -> Floats:
-    """Points ``(n, 2)`` of an edge: matplotlib's "arc3" is a parabola through both ends."""
-    (x0, y0), (x1, y1) = places[edge[0]], places[edge[1]]
-    middle = (x0 + x1) / 2 + bent * (y1 - y0), (y0 + y1) / 2 - bent * (x1 - x0)
-    t = np.linspace(0, 1, 80)[:, None]
-    return np.asarray((1 - t) ** 2 * (x0, y0) + 2 * t * (1 - t) * middle + t**2 * (x1, y1))
-
-
-def frame(graph: Any, places: Places) -> Floats:
-    """The lowest and highest x and y ``(2, 2)`` that nodes and edges take, with a margin."""
-    lines = [_line(edge, places, bend(edge, places)) for edge in graph.edges]
-    points = np.concatenate([np.array(list(places.values())), *lines])
-    margin = np.array([1.0, 0.5])
-    return np.array([points.min(axis=0) - margin, points.max(axis=0) + margin])
-
-
-def _picture(name: str, problem: Problem) -> Picture:
+def graph_picture(name: str, problem: Problem) -> Picture:
+    """The cost graph in layers, from causes to effects."""
     graph = problem.costs.to_networkx()
     graph.remove_nodes_from([node for node, degree in list(graph.degree) if not degree])
-    places = positions(graph)
-    (left, bottom), (right, top) = frame(graph, places).tolist()
-    drawing, axes = panels(1, 1, width=right - left, height=top - bottom)
-    axis = axes[0, 0]
-    axis.set_axis_off()
-    axis.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     fixed = {feature.name for feature in problem.space.features if feature.immutable}
-    boxes = {}
-    for node, (x, y) in places.items():
-        words = fill(capital(problem.space[node].words), 17, break_long_words=False)
-        colour = "#e4e4e4" if node in fixed else "#cfe8f7"
-        look = {"boxstyle": "round,pad=0.45", "facecolor": colour, "linewidth": 0.7}
-        text = axis.text(x, y, words, fontsize=8, ha="center", va="center", bbox=look, zorder=3)
-        boxes[node] = text.get_bbox_patch()
-    drawing.canvas.draw()  # so that edges end where the boxes do
-    for edge in graph.edges:
-        look = {
-            "arrowstyle": "-|>,head_width=0.22,head_length=0.4",
-            "connectionstyle": f"arc3,rad={bend(edge, places)}",
-            "patchA": boxes[edge[0]],
-            "patchB": boxes[edge[1]],
-            "color": "#555555",
-            "linewidth": 0.9,
-        }
-        axis.annotate("", places[edge[1]], places[edge[0]], arrowprops=look)
+    nodes = {
+        node: Node(capital(problem.space[node].words), "#e4e4e4" if node in fixed else "#cfe8f7")
+        for node in graph
+    }
+    layers = [sorted(layer) for layer in nx.topological_generations(graph)]
+    drawing = draw_graph(nodes, dict.fromkeys(graph.edges, Edge()), positions(layers, graph.edges))
     return Picture(
         f"graph-{name.replace(':', '.')}",
         f"Cost graph of {dataset_label(name)}",
@@ -232,41 +150,37 @@ def automaton_picture(world: World, automaton: Automaton) -> Picture:
     plans = planner.plan_many(world.states, world.weights)
     user = next((i for i, plan in enumerate(plans) if plan.success and plan.moves), None)
     moves = () if user is None else plans[user].moves
-    drawn = next(
-        shown
-        for least in (2, 3, 5, 8, 12, 20, 40, 10**9)
-        if len(_nodes(shown := picture(automaton, moves, least))) <= MOST_NODES or least == 10**9
-    )
-    places = {
-        node: (float(x), -(y + 0.5 + 0.22 * (x % 2)) / len(column))
-        for x, column in enumerate(drawn.columns)
-        for y, node in enumerate(column)
+    for least in (2, 3, 5, 8, 12, 20, 40, 10**9):
+        shown = picture(automaton, moves, least)
+        layers = [[str(node) for node in column] for column in shown.columns]
+        edges = [(str(start), str(end)) for start, end in shown.edges]
+        if sum(map(len, layers)) > MOST_NODES:
+            continue
+        places = positions(layers, edges)
+        if not sum(len(passed(e, places, bend(e, places, edges))) for e in edges):
+            break
+    steps: dict[tuple[str, str], list[str]] = {}
+    for number, (start, end) in enumerate(shown.walked, 1):
+        steps.setdefault((str(start), str(end)), []).append(str(number))
+    walked = {node for edge in steps for node in edge}
+    nodes = {
+        node: Node(_move_words(automaton, int(node)), COLOURS[4] if node in walked else "#eeeeee")
+        for layer in layers
+        for node in layer
     }
-    graph = nx.DiGraph(list(drawn.edges))
-    drawing, axes = panels(1, 1, width=10.0, height=5.5)
-    walked = set(drawn.walked)
-    nx.draw_networkx(
-        graph,
-        places,
-        ax=axes[0, 0],
-        labels={node: fill(automaton.name(node), 14) for node in graph},
-        node_color=[COLOURS[4] if any(node in e for e in walked) else "#eeeeee" for node in graph],
-        edge_color=[COLOURS[1] if edge in walked else "#bbbbbb" for edge in graph.edges],
-        width=[2.6 if edge in walked else 0.7 for edge in graph.edges],
-        node_size=1500,
-        node_shape="s",
-        font_size=5.5,
-        arrowsize=9,
-        connectionstyle="arc3,rad=0.12",
-    )
-    axes[0, 0].set_axis_off()
+    looks = {
+        edge: Edge(COLOURS[1], 2.6, ", ".join(steps[edge])) if edge in steps else Edge("#aaaaaa")
+        for edge in edges
+    }
+    drawing = draw_graph(nodes, looks, places)
     words = f"Moves that many of {automaton.people} people took, in the order they took them"
     if user is not None:
         told = "; ".join(
             f"{automaton.name(move)} {step.reason}"
             for move, step in zip(moves, plans[user].steps, strict=True)
         )
-        words += f". In orange the walk of user {user} under the true weights: {told}"
+        words += f". Orange, its steps numbered: the walk of user {user} under the true weights: "
+        words += told
     name = world.dataset.replace(":", ".")
     return Picture(
         f"automaton-{name}",
@@ -276,8 +190,14 @@ def automaton_picture(world: World, automaton: Automaton) -> Picture:
     )
 
 
-def _nodes(drawn: AutomatonDrawing) -> list[int]:
-    return [node for column in drawn.columns for node in column]
+def _move_words(automaton: Automaton, node: int) -> str:
+    """A node as people call it: "Capital gain +5,000", "Education: Doctorate"."""
+    problem = automaton.problem
+    if not 0 <= node < len(problem.actions):
+        return capital(automaton.name(node).lower())
+    action = problem.actions.actions[problem.actions.action_of[node]]
+    argument, name = problem.actions.argument(node), capital(problem.space[action.feature].words)
+    return f"{name} {argument:+,g}" if action.mode == "add" else f"{name}: {argument}"
 
 
 def argument_words(action: Action) -> str:

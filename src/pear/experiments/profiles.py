@@ -23,6 +23,8 @@ SET_SIZE = 300
 """Users of each set of the data sets of ours."""
 AT_LEAST_ONE = ("users", "shallow_users", "runs", "corruption_runs", "iterations", "chunk")
 EXPLAINED = ("xpear-nl", "xpear-l", "xpear-exact-l")
+SLOW = ("cscf", "pear-exact-nl", "pear-exact-l", "xpear-exact-l", "pear-slices-l")
+"""Methods that take longest for a user: they come last."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Profile:
     ``taught`` the people an automaton learns from,
     ``chunk`` the users of one task. ``shallow_users`` is for the table of shallow classifiers
     alone (None: ``users``), ``not_shallow`` are methods left out there, since each of these
-    classifiers needs policies of its own.
+    classifiers needs policies of its own. Methods named by ``once`` have one run, and ``few`` is
+    the users of each set where seconds are spent on a side question: slice sampling, and PEAR
+    (exact) with choice sets of four or with edges removed.
     """
 
     name: str
@@ -59,6 +63,8 @@ class Profile:
     seed: int = 0
     not_shallow: tuple[str, ...] = ()
     shallow_users: int | None = None
+    once: tuple[str, ...] = ()
+    few: int = SET_SIZE
 
     def __post_init__(self) -> None:
         for name in AT_LEAST_ONE:
@@ -157,8 +163,11 @@ PROFILES = {
         "full",
         ("adult", "givemecredit"),
         users=300,
-        runs=10,
-        corruption_runs=10,
+        runs=3,
+        corruption_runs=1,
+        chunk=30,
+        once=SLOW,
+        few=60,
         methods=(*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED),
     ),
 }

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pear.experiments.drawing import Picture, Table, panels, style
+from pear.experiments.drawing import (
+    MOST_CURVES,
+    CurveEnd,
+    Picture,
+    Table,
+    leave_out_empty,
+    name_curves,
+    panels,
+    style,
+)
 from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import Profile
 from pear.experiments.published import published_curve, published_rows
@@ -33,8 +42,13 @@ RESPONSES = {"noiseless": "NL", "logistic": "L"}
 
 def tasks(profile: Profile) -> list[Task]:
     """PEAR with choice sets of each size on the users All, and their true optimum."""
-    asked = make_tasks(profile, profile.only(METHODS), user_sets=("all",), ks=profile.ks)
-    return asked + make_tasks(profile, profile.only(("exact-true",)), user_sets=("all",))
+    where: dict[str, Any] = {"user_sets": ("all",)}
+    tasks = []
+    for k in profile.ks:
+        exact = profile.few if k > 2 else None
+        tasks += make_tasks(profile, profile.only(METHODS[:2]), ks=(k,), **where)
+        tasks += make_tasks(profile, profile.only(METHODS[2:]), ks=(k,), users=exact, **where)
+    return tasks + make_tasks(profile, profile.only(("exact-true",)), **where)
 
 
 def curve(rows: pd.DataFrame, best: pd.Series) -> pd.DataFrame:
@@ -173,22 +187,35 @@ def _picture(curves: pd.DataFrame) -> Picture:
             axis.set_title(f"{name}: regret, {response}", fontsize=9)
             if not len(part):
                 continue
-            chosen = part[part["response"] == response]
-            for (system, k), line in chosen.groupby(["system", "k"], sort=False):
-                look = _look(str(system), int(str(k)))
-                axis.plot(line["questions"], line["regret"], label=f"{system}, k = {k}", **look)
+            chosen = part[part["response"] == response].groupby(["k", "system"], sort=True)
+            ends: dict[str, list[CurveEnd]] = {"regret": [], "above": []}
+            for (k, system), line in list(chosen)[:MOST_CURVES]:
+                look, words = _look(str(system), int(str(k))), f"{system}, k = {k}"
+                asked, last = line["questions"], line.iloc[-1]
+                axis.plot(asked, line["regret"], **look)
+                ends["regret"].append(
+                    CurveEnd(last["questions"], last["regret"], words, look["color"])
+                )
                 if line["low"].notna().all():
                     axis.fill_between(
-                        line["questions"], line["low"], line["high"], color=look["color"], alpha=0.1
+                        asked, line["low"], line["high"], color=look["color"], alpha=0.1
                     )
-                if response == "L":
-                    axes[row, 2].plot(line["questions"], 100 * line["above"], **look)
-        axes[row, 2].set_title(f"{name}: above the optimum, %, L", fontsize=9)
-        axes[row, 2].set_yscale("symlog", linthresh=1.0)
+                if response == "L" and line["above"].notna().all():
+                    axes[row, 2].plot(asked, 100 * line["above"], **look)
+                    ends["above"].append(
+                        CurveEnd(last["questions"], 100 * last["above"], words, look["color"])
+                    )
+            name_curves(axis, ends["regret"])
+            if response == "L":
+                axes[row, 2].set_yscale("symlog", linthresh=1.0)
+                axes[row, 2].yaxis.set_major_formatter("{x:g}%")
+                axes[row, 2].set_ylim(bottom=min(-0.5, 1.5 * axes[row, 2].dataLim.y0))
+                name_curves(axes[row, 2], ends["above"])
+        axes[row, 2].set_title(f"{name}: cost above the optimum, L", fontsize=9)
         for axis in axes[row]:
             axis.set_xlabel("questions", fontsize=8)
-            axis.xaxis.get_major_locator().set_params(integer=True)
-        axes[row, 0].legend(fontsize=6.5, frameon=False)
+            axis.set_xticks(range(0, int(curves["questions"].max()) + 1, 2))
+    leave_out_empty(axes)
     return Picture(
         "regret",
         "Regret against questions",

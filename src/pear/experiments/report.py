@@ -18,6 +18,7 @@ from pear.experiments.experiment import Experiment, Material, Report
 from pear.experiments.profiles import DRAWN, SET_SIZE, Profile
 from pear.experiments.registry import DATASETS, METHODS
 from pear.experiments.run import Finished, Follow, check_page, fit, run_experiments
+from pear.experiments.summary import whole_runs
 from pear.experiments.tasks import Task
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -51,8 +52,11 @@ def run_suite(
     run: bool = True,
     note: str = "",
     say: Callable[[str], None] | None = None,
-) -> Path:
+    minutes: float | None = None,
+) -> Path | None:
     """Run experiments and write everything about them; returns the page of results.
+
+    Where ``minutes`` are up before all is done, there is no page yet, and None is returned.
 
     With ``run=False`` the page is made of the rows that are there, and says what is missing.
     ``note`` is printed at its top; ``say`` is told the users and seeds taken. Experiments of
@@ -67,8 +71,17 @@ def run_suite(
     if document is not None or folder.is_dir():
         check_page(document or folder / "results.md")
     finished = run_experiments(
-        tasks, profile, folder, workers=workers, cluster=cluster, follow=follow, run=run
+        tasks,
+        profile,
+        folder,
+        workers=workers,
+        cluster=cluster,
+        follow=follow,
+        run=run,
+        minutes=minutes,
     )
+    if run and finished.late:
+        return None
     chosen = [e for e in chosen if run or e.name in DRAWN or _has_rows(e, profile, finished)]
     if not chosen:
         raise _no_rows(folder, names)
@@ -137,7 +150,7 @@ def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Rep
     data.mkdir(exist_ok=True)
     rows.to_parquet(data / f"{experiment.name}.parquet", index=False)
     worlds = {task.world: finished.shared.worlds[task.world] for task in tasks}
-    report = experiment.report(Material(profile, rows, worlds))
+    report = experiment.report(Material(profile, whole_runs(rows), worlds))
     for name, table in report.data.items():
         table.to_parquet(data / f"{name}.parquet", index=False)
     return report
@@ -170,39 +183,50 @@ def write_results(
     document: Path | None,
     note: str = "",
 ) -> Path:
-    """Tables as Markdown and LaTeX, figures as SVG and PNG, and one page that shows them all."""
+    """Tables as Markdown and LaTeX, figures as SVG and PNG, a page of answers, and one of each
+    experiment's figures and tables beside it."""
     folder = finished.store.folder
     stamp = stamp_of(words_of(tuple(reports), profile, finished))
     page = document or folder / "results.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     (folder / "tables").mkdir(exist_ok=True)
-    effort = effort_table(finished.store.read(finished.tasks))
+    rows = finished.store.read(finished.tasks)
+    effort = effort_table(rows)
     for table in [table for report in reports.values() for table in report.tables] + [effort]:
         place = folder / "tables" / table.name
         place.with_suffix(".md").write_text(f"{table.markdown()}\n{stamp}\n", encoding="utf-8")
         place.with_suffix(".tex").write_text(table.latex(stamp), encoding="utf-8")
-    parts = [answers_page(reports, opening_words(profile, stamp, finished, note))]
-    for report in reports.values():
-        parts.append(f"## {report.title}\n")
-        parts += [words + "\n" for words in report.words]
+    parts = [answers_page(reports, opening_words(stamp, rows, finished, note)), "## In detail\n"]
+    shown = reports | {"effort": Report("What did it take?", tables=(effort,))}
+    inner = page.with_suffix("")
+    inner.mkdir(exist_ok=True)
+    for name, report in shown.items():
         for picture in report.pictures:
             picture.save(folder / "figures", stamp)
             picture.save(page.parent / "images" / "results", stamp)
-            parts.append(
-                f"![{picture.title}](images/results/{picture.name}.svg)\n\n"
-                f"{picture.words} ([PNG](images/results/{picture.name}.png))\n"
-            )
-        parts += [table.markdown() for table in report.tables]
-    parts += ["## What it took\n", effort.markdown()]
-    page.write_text("\n".join(parts), encoding="utf-8")
+        back = f"[All results](../{page.name})\n"
+        (inner / f"{name}.md").write_text(f"{_page_of(report)}\n{back}", encoding="utf-8")
+        parts.append(f"- [{report.title}]({inner.name}/{name}.md)")
+    page.write_text("\n".join(parts) + "\n", encoding="utf-8")
     return page
 
 
-def opening_words(profile: Profile, stamp: str, finished: Finished, note: str) -> str:
+def _page_of(report: Report) -> str:
+    parts = [f"# {report.title}\n", *(words + "\n" for words in report.words)]
+    for picture in report.pictures:
+        place = f"../images/results/{picture.name}"
+        parts.append(f"![{picture.title}]({place}.svg)\n\n{picture.words} ([PNG]({place}.png))\n")
+    return "\n".join([*parts, *(table.markdown("##") for table in report.tables)])
+
+
+def opening_words(stamp: str, rows: pd.DataFrame, finished: Finished, note: str) -> str:
     """What ran: said once, for all that follows."""
     done = [task for task in finished.tasks if finished.store.has(task)]
     missing = len(finished.tasks) - len(done)
     said = [f"Made by `pear bench`; {stamp}."]
+    commits = sorted(set(rows["commit"]) - {""})
+    if commits:
+        said.append(f"Rows are of {', '.join(commits)}.")
     if missing:
         said.append(f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**")
     if note:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 
 RESAMPLES = 2_000
 STOP = 1.0
@@ -45,12 +44,22 @@ def final(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["questions"] == last]
 
 
+def whole_runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without runs that have fewer users than the fullest run of the same conversations:
+    a mean or a ± over runs would mix users who have had them with users who have not."""
+    keys = ["dataset", "classifier", "users", "method", "k", "corruption"]
+    people = rows.groupby([*keys, "run"])["user"].transform("nunique")
+    return rows[people == people.groupby([rows[key] for key in keys]).transform("max")]
+
+
 def cell(rows: pd.DataFrame, measure: str) -> Cell:
     """One measure of one method, as in the paper's tables: costs and lengths count STOP.
 
     ``rows`` have user, run, success, cost and length (STOP not counted); rows without success
     count for validity alone.
     """
+    if rows.empty:
+        return NOTHING
     if measure == "validity":
         values = rows.assign(value=rows["success"].astype(float))
     else:
@@ -76,13 +85,13 @@ def bootstrap_interval(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _resampled(n: int) -> NDArray[np.intp]:
+def _resampled(n: int) -> Indices:
     return np.asarray(np.random.default_rng(0).integers(n, size=(RESAMPLES, n)), np.intp)
 
 
 def user_costs(rows: pd.DataFrame) -> pd.Series:
     """The mean cost of each user over its successful runs, STOP not counted."""
-    costs: pd.Series = rows[rows["success"]].groupby("user")["cost"].mean()
+    costs: pd.Series = rows[rows["success"].astype(bool)].groupby("user")["cost"].mean()
     return costs
 
 

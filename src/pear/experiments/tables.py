@@ -23,7 +23,6 @@ from pear.experiments.profiles import (
     COMPETITORS,
     EXACT,
     EXPLAINED,
-    OTHERS,
     PATHS,
     PEAR,
     Profile,
@@ -33,7 +32,7 @@ from pear.experiments.registry import dataset_label, find_method
 from pear.experiments.run import make_tasks
 from pear.experiments.summary import Paired, cell, final, optimum_of, paired, user_costs
 from pear.experiments.tasks import Task
-from pear.experiments.trained import taught_automaton
+from pear.experiments.trained import at_hand, taught_automaton
 
 MEASURES = ("validity", "cost", "length")
 COLUMNS = (
@@ -212,8 +211,9 @@ def corruption_lines(rows: pd.DataFrame, published: bool) -> list[Line]:
 
 def _competitors(profile: Profile) -> list[Task]:
     """All methods on all users, T questions of k = 2."""
-    names = (*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS)
-    return make_tasks(profile, (*profile.only(names), *profile.own()))
+    names = (*COMPETITORS, *PEAR, "pear-published-l", *EXACT, *PATHS)
+    slices = make_tasks(profile, profile.only(("pear-slices-l",)), users=profile.few)
+    return make_tasks(profile, (*profile.only(names), *profile.own())) + slices
 
 
 def _classifiers(profile: Profile) -> list[Task]:
@@ -229,10 +229,16 @@ def _classifiers(profile: Profile) -> list[Task]:
 
 def _corruption(profile: Profile) -> list[Task]:
     """Logistic answers, k = 2, a growing share of the edges removed."""
-    names = profile.only(("pear-l", "pear-exact-l"))
-    shares = (0.0, *profile.corruptions)
-    asked = make_tasks(profile, names, corruptions=shares, runs=profile.corruption_runs)
-    return asked + make_tasks(profile, profile.only(("exact-true",)))
+    tasks = make_tasks(profile, profile.only(("exact-true",)))
+    for name, users in (("pear-l", None), ("pear-exact-l", profile.few)):
+        tasks += make_tasks(
+            profile,
+            profile.only((name,)),
+            corruptions=(0.0, *profile.corruptions),
+            runs=profile.corruption_runs,
+            users=users,
+        )
+    return tasks
 
 
 def _explained(profile: Profile) -> list[Task]:
@@ -291,7 +297,11 @@ def rivals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def removed_edges(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each share of edges removed against none: the ratio of costs on users both solve."""
+    """Each share of edges removed against none: the ratio of costs on users both solve.
+
+    ``told`` is the same ratio of the plans that the same planner makes for the true weights, of
+    which it sees those of the edges left: what the wrong graph costs before anybody is asked.
+    """
     found = []
     asked = final(rows)
     asked = asked[asked["k"] > 0]
@@ -302,12 +312,64 @@ def removed_edges(rows: pd.DataFrame) -> pd.DataFrame:
             both = paired(user_costs(wrong), user_costs(kept))
             if both is None:
                 continue
+            told = paired(*(_told(part) for part in (wrong, kept)))
             found.append(
                 {"dataset": key[0], "users": key[1], "line": find_method(str(key[2])).label}
                 | {"corruption": share, "ratio": both.ratio, "low": both.low, "high": both.high}
                 | {"validity_gap": wrong["success"].mean() - kept["success"].mean()}
+                | {"people": both.users, "cost": both.ours, "whole": both.theirs}
+                | {"told": np.nan if told is None else told.ratio}
+                | {"told_cost": np.nan if told is None else told.ours}
+                | {"unasked_cost": wrong.groupby("user")["cost_for_mean"].first().mean()}
             )
     return pd.DataFrame(found)
+
+
+def _told(rows: pd.DataFrame) -> pd.Series:
+    costs: pd.Series = rows.groupby("user")["cost_for_truth"].first()
+    return costs
+
+
+def _causes(removed: pd.DataFrame) -> Table:
+    """Where the loss under a wrong graph comes from: the answers, or the graph."""
+    texts = [
+        (
+            where_words(str(row.dataset), "network", str(row.users)),
+            str(row.line),
+            f"{row.corruption:g}",
+            str(row.people),
+            f"{row.whole:.0f}",
+            f"{row.cost:.0f}",
+            f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})",
+            f"{row.unasked_cost:.0f}",
+            f"{row.told_cost:.0f}",
+            f"{row.told:.2f}",
+        )
+        for row in removed.itertuples()
+    ]
+    return Table(
+        "corruption-causes",
+        "Where the loss comes from",
+        (
+            "Users",
+            "Method",
+            "Edges removed",
+            "Both solve",
+            "Cost, whole graph",
+            "Cost, edges removed",
+            "Ratio (95%)",
+            "No question asked",
+            "Told the true weights",
+            "Ratio, told",
+        ),
+        tuple(texts),
+        (
+            "Costs do not count STOP. *Told the true weights* is what the same planner's plan "
+            "costs where it is given the person's true weights of the edges left, and *ratio, "
+            "told* that against its plan for the true weights under the whole graph: what no "
+            "answer can repair.",
+        ),
+    )
 
 
 def reseeds_words(material: Material) -> str:
@@ -375,6 +437,8 @@ def _removed(material: Material) -> Report:
         corruption_lines,
         "Edges removed",
     )
+    removed = removed_edges(material.rows)
+    causes = (_causes(removed),) if len(removed) else ()
     return Report(
         "What if the cost graph is partly wrong?",
         (
@@ -383,8 +447,8 @@ def _removed(material: Material) -> Report:
             "trained for its graph. Answers and reported costs use the full one. (The published "
             "program also divides the cost term of its search by 1e5; ours does not.)",
         ),
-        tuple(tables),
-        data={"corruption_lines": data, "removed": removed_edges(material.rows)},
+        (*causes, *tables),
+        data={"corruption_lines": data, "removed": removed},
     )
 
 
@@ -410,15 +474,14 @@ def _automata(material: Material) -> tuple[Picture, ...]:
     """A W-EFARE automaton for each data set whose users were asked with one."""
     if not material.rows["method"].isin(["xpear-nl", "xpear-l"]).any():
         return ()
-    worlds = [world for world in material.worlds.values() if world.users == "all"]
-    return tuple(
-        automaton_picture(world, taught_automaton(world, "w-efare", material.profile, _silent))
-        for world in worlds
-    )
-
-
-def _silent(note: str) -> None:
-    pass
+    pictures = []
+    for key, world in material.worlds.items():
+        dataset = key.rsplit("-", 2)[0]
+        policy = at_hand((dataset, world.classifier, 0.0, "wfare"), world, material.profile)
+        if world.users == "all" and policy is not None:
+            automaton = taught_automaton(world, "w-efare", material.profile, policy)
+            pictures.append(automaton_picture(world, automaton))
+    return tuple(pictures)
 
 
 COMPARED = Experiment("competitors", _competitors, _compared)

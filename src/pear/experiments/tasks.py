@@ -104,6 +104,12 @@ def share(shared: Shared) -> None:
     _shared[:] = [shared]
 
 
+def shared_here() -> Shared:
+    """What this worker was given."""
+    [shared] = _shared
+    return shared
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The rows of a task, and the seconds they took."""
@@ -114,7 +120,7 @@ class Outcome:
 
 def run_task(task: Task) -> Outcome:
     """The rows of one task."""
-    [shared] = _shared
+    shared = shared_here()
     world = shared.worlds[task.world]
     method = find_method(task.method)
     assets = {name: shared.assets[asset_key(task, name)] for name in getattr(method, "assets", ())}

@@ -1,14 +1,15 @@
 """What must be trained before a method can run, and where is it kept?
 
 Policies are read from the cache when one with the same problem, classifier and settings was
-trained before. Everything is made before the first task and sent to the workers, so these
-need neither data nor cache.
+trained before. Each is trained by one process, so that many are trained at once; what was
+trained is sent to the workers, which need neither data nor cache to use it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from hashlib import sha256
@@ -19,44 +20,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.datasets.sources import cache_folder
-from pear.errors import InvalidSetting
+from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.experiments.conversations import corrupted, prior_of
 from pear.experiments.profiles import Profile
-from pear.experiments.registry import build_world, find_method
-from pear.experiments.tasks import AssetKey, Shared, Task, asset_key
+from pear.experiments.registry import find_method
+from pear.experiments.tasks import AssetKey, Task, asset_key
 from pear.experiments.worlds import World
-from pear.parallel import core_count
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior
 
-Report = Callable[[str], None]
 AGNOSTIC = 100
 """Most iterations for policies that do not see costs: they learn sooner."""
 NAMES = {"givemecredit": "credit"}
 """Data sets whose policies go by another name in the cache."""
+POLICIES = ("wfare-published", "wfare", "fare", "rl")
+"""Trained parts that are policies, those that take longest first."""
+TEACHERS = {"efare": "fare", "w-efare": "wfare", "w-efare-exact": None}
+"""Automata, and the policy of whom each learns from."""
 
 
-def prepare(
-    tasks: Iterable[Task],
-    missing: Iterable[Task],
-    profile: Profile,
-    report: Report,
-    workers: int | None = None,
-) -> Shared:
-    """The worlds of all tasks, and the trained parts that those still to do need."""
-    worlds: dict[str, World] = {}
-    assets: dict[AssetKey, Any] = {}
+def assets_of(task: Task) -> list[AssetKey]:
+    """The trained parts a task needs."""
+    return [asset_key(task, name) for name in getattr(find_method(task.method), "assets", ())]
+
+
+def still_to_make(tasks: Iterable[Task], made: Iterable[AssetKey]) -> list[AssetKey]:
+    """What these tasks need and is not made yet, teachers before those they teach."""
+    wanted: dict[AssetKey, None] = {}
     for task in tasks:
-        if task.world not in worlds:
-            report(f"preparing {task.world}")
-            worlds[task.world] = build_world(task.dataset, task.classifier, task.users)
-    for task in missing:
-        world = seen_world(worlds[task.world], task.corruption)
-        for name in getattr(find_method(task.method), "assets", ()):
-            key = asset_key(task, name)
-            if key not in assets:
-                assets[key] = make_asset(world, name, profile, report, workers)
-    return Shared(worlds, assets)
+        for key in assets_of(task):
+            teacher = teacher_of(key)
+            if teacher is not None:
+                wanted[teacher] = None
+            wanted[key] = None
+    order = {name: place for place, name in enumerate((*POLICIES, *TEACHERS))}
+    known = set(made)
+    return sorted((key for key in wanted if key not in known), key=lambda key: order.get(key[3], 0))
+
+
+def teacher_of(key: AssetKey) -> AssetKey | None:
+    """The policy a part is made from, if any."""
+    dataset, classifier, corruption, name = key
+    teacher = TEACHERS.get(name)
+    return None if teacher is None else (dataset, classifier, corruption, teacher)
+
+
+def teachable(key: AssetKey, made: Iterable[AssetKey]) -> bool:
+    """Whether all that a part is made from is there."""
+    teacher = teacher_of(key)
+    return teacher is None or teacher in made
+
+
+def at_hand(key: AssetKey, world: World, profile: Profile) -> Any:
+    """A part that need not be made: settings, or a policy of the cache; None otherwise."""
+    if key[3] == "evolution":
+        return profile.population, profile.generations
+    if key[3] not in POLICIES:
+        return None
+    from pear.planning.learned import Policy
+
+    seen = seen_world(world, key[2])
+    path, _ = policy_path(seen, key[3], profile)
+    return Policy.load(path, seen.problem) if path.is_file() else None
 
 
 def seen_world(world: World, corruption: float) -> World:
@@ -67,20 +92,15 @@ def seen_world(world: World, corruption: float) -> World:
     return replace(world, problem=problem, prior=prior_of(world.prior, positions))
 
 
-def make_asset(
-    world: World, name: str, profile: Profile, report: Report, workers: int | None = None
-) -> Any:
-    """A policy, an automaton, or settings, by name."""
-    if name == "evolution":
-        return profile.population, profile.generations
-    if name in ("wfare", "wfare-published", "fare", "rl"):
-        return trained_policy(world, name, profile, report, workers)
-    if name in ("efare", "w-efare", "w-efare-exact"):
-        report(f"teaching {name} for {world.dataset}")
-        return taught_automaton(world, name, profile, report, workers)
+def make_asset(world: World, name: str, profile: Profile, teacher: Any = None) -> Any:
+    """A policy, or an automaton taught by a policy of this world (None: by the exact planner)."""
+    if name in POLICIES:
+        return trained_policy(world, name, profile)
+    if name in TEACHERS:
+        return taught_automaton(world, name, profile, teacher)
     raise InvalidSetting(
-        f"there is no asset '{name}'; a method's 'assets' must be among evolution, wfare, "
-        "wfare-published, fare, rl, efare, w-efare and w-efare-exact"
+        f"there is no asset '{name}'; a method's 'assets' must be among evolution, "
+        f"{', '.join((*POLICIES, *TEACHERS))}"
     )
 
 
@@ -130,9 +150,7 @@ def policy_path(world: World, name: str, profile: Profile) -> tuple[Path, Any]:
     return cache_folder() / "policies" / f"{dataset}-{settings.kind}-{key}.safetensors", settings
 
 
-def trained_policy(
-    world: World, name: str, profile: Profile, report: Report, workers: int | None = None
-) -> Any:
+def trained_policy(world: World, name: str, profile: Profile) -> Any:
     """A policy for a world, trained if it is not in the cache, from where it was stopped."""
     from pear.optional import require
 
@@ -143,12 +161,13 @@ def trained_policy(
     path, settings = policy_path(world, name, profile)
     if path.is_file():
         return Policy.load(path, world.problem)
-    report(f"training {name} for {world.dataset} ({world.classifier}); kept in the cache")
     path.parent.mkdir(parents=True, exist_ok=True)
-    trainer = trainer_of(world, settings, workers or core_count())
+    trainer = trainer_of(world, settings)
     unfinished = path.with_suffix(".checkpoint")
     if unfinished.is_file():
-        load_checkpoint(trainer, unfinished)
+        # Another machine may round the last digit of what is trained on otherwise.
+        with suppress(FingerprintMismatch):
+            load_checkpoint(trainer, unfinished)
     policy = trainer.run(checkpoint=lambda now: save_checkpoint(now, unfinished))
     best = [line for line in trainer.history if line.best]
     policy.save(path)
@@ -168,7 +187,7 @@ def trained_policy(
     return policy
 
 
-def trainer_of(world: World, settings: Any, workers: int) -> Any:
+def trainer_of(world: World, settings: Any) -> Any:
     """Training for a world, with people of its training data and weights of its prior."""
     from pear.planning.learned.training import Trainer
 
@@ -179,33 +198,25 @@ def trainer_of(world: World, settings: Any, workers: int) -> Any:
         partial(drawn, world.prior),
         world.prior.mean(),
         settings,
-        workers=workers,
     )
 
 
-def taught_automaton(
-    world: World, name: str, profile: Profile, report: Report, workers: int | None = None
-) -> Any:
+def taught_automaton(world: World, name: str, profile: Profile, policy: Any = None) -> Any:
     """EFARE from FARE for the mean weights, W-EFARE from W-FARE or the exact planner.
 
     With the exact teacher, plans that pass the required score by a margin are taught: our setting.
     """
     from pear.planning.automaton import train_automaton
+    from pear.planning.learned import FARE, WFARE
 
     teacher: Any
-    weights: Any = world.prior.mean()
+    weights: Any = partial(drawn, world.prior)
     if name == "efare":
-        from pear.planning.learned import FARE
-
-        teacher = FARE(trained_policy(world, "fare", profile, report, workers), world.black_box)
+        teacher, weights = FARE(policy, world.black_box), world.prior.mean()
     elif name == "w-efare":
-        from pear.planning.learned import WFARE
-
-        teacher = WFARE(trained_policy(world, "wfare", profile, report, workers), world.black_box)
+        teacher = WFARE(policy, world.black_box)
     else:
         teacher = ExactPlanner(world.problem, world.black_box)
-    if name != "efare":
-        weights = partial(drawn, world.prior)
     return train_automaton(
         world.problem,
         world.black_box,

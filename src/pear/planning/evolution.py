@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.optional import require
@@ -32,6 +31,7 @@ from pear.planning.planner import (
     Query,
     best_for_samples,
     by_limits,
+    check_parts,
     plan_from_moves,
 )
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
@@ -51,7 +51,7 @@ class Fitness:
     violations: Floats
 
     @property
-    def feasible(self) -> NDArray[np.bool_]:
+    def feasible(self) -> Flags:
         return np.asarray((self.violations <= 0).all(axis=1))
 
 
@@ -71,6 +71,7 @@ class EvolutionPlanner(Planner):
     children: float = 0.8
 
     def __post_init__(self) -> None:
+        check_parts(self.problem, self.black_box)
         if self.population < 5 or self.generations < 1:
             raise InvalidSetting(
                 "'population' must be at least 5 and 'generations' at least 1 "
@@ -83,7 +84,7 @@ class EvolutionPlanner(Planner):
                 )
 
     @cached_property
-    def first_moves(self) -> NDArray[np.intp]:
+    def first_moves(self) -> Indices:
         """Number of the first move of each action, and the number of moves, ``(f + 1,)``."""
         counts = [len(action.arguments) for action in self.problem.actions.actions]
         return np.concatenate([[0], np.cumsum(counts)])
@@ -194,7 +195,7 @@ class EvolutionPlanner(Planner):
         weights: Floats,
         limits: Limits,
         streams: Sequence[np.random.Generator],
-    ) -> tuple[list[tuple[list[tuple[int, ...]], Floats]], NDArray[np.intp]]:
+    ) -> tuple[list[tuple[list[tuple[int, ...]], Floats]], Indices]:
         """For each person the valid non-dominated sequences, cheapest first, and rows asked."""
         algorithms = [self._algorithm(int(rng.integers(2**31))) for rng in streams]
         asked = np.zeros(len(states), np.intp)

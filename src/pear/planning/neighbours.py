@@ -23,19 +23,19 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import NearestNeighbors
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
+from pear.decision.inputs import unit_inputs
 from pear.errors import InvalidSetting
-from pear.planning.planner import Candidates, Memory, Planner, Query
+from pear.planning.planner import Candidates, Memory, Planner, Query, check_parts
 from pear.problem import NO_LIMITS, Action, Certificate, Limits, Plan, Problem, Step
 from pear.problem.actions import phrase
-from pear.problem.checks import is_whole
 from pear.problem.features import FeatureSpace, States, Value
+from pear.problem.values import is_whole
 
 OFF_GRID = "taken from a person in the training data, not from the list of steps offered here"
 
@@ -49,9 +49,9 @@ class Routes:
     shortest path, the person being number n.
     """
 
-    targets: NDArray[np.intp]
+    targets: Indices
     distances: Floats
-    previous: NDArray[np.intp]
+    previous: Indices
 
     def path(self, target: int) -> list[int]:
         """The training points from the person (left out) to a target."""
@@ -81,6 +81,7 @@ class NeighboursPlanner(Planner):
         max_length: int | None = None,
         seed: int = 0,
     ) -> None:
+        check_parts(problem, black_box)
         if not 0 < share <= 1:
             raise InvalidSetting(f"'share' must be in (0, 1] (got {share!r}); 1 takes every point")
         if not is_whole(k) or k < 1:
@@ -95,7 +96,7 @@ class NeighboursPlanner(Planner):
         self.points: States = states[np.sort(chosen)]
 
     @cached_property
-    def fixed(self) -> NDArray[np.intp]:
+    def fixed(self) -> Indices:
         """Columns no action changes: points joined by an edge agree in them."""
         return np.setdiff1d(np.arange(len(self.problem.space)), self.problem.actions.actionable)
 
@@ -174,9 +175,7 @@ class NeighboursPlanner(Planner):
         certificate = Certificate("unknown", rows=1, max_length=self._longest(query.limits))
         return self._plan_to(query, query.state, np.zeros(0, np.intp), certificate)
 
-    def _plan_to(
-        self, query: Query, end: Floats, order: NDArray[np.intp], certificate: Certificate
-    ) -> Plan:
+    def _plan_to(self, query: Query, end: Floats, order: Indices, certificate: Certificate) -> Plan:
         """A plan off the action grid: columns changed to the values of ``end``, in an order."""
         space, states = self.problem.space, [query.state]
         for column in order.tolist():
@@ -224,7 +223,7 @@ class NeighboursPlanner(Planner):
 
     def _ends(
         self, state: Floats, limits: Limits, rng: np.random.Generator
-    ) -> tuple[States, list[NDArray[np.intp]]]:
+    ) -> tuple[States, list[Indices]]:
         """Distinct favourable points within this person's limits, each with an order of changes."""
         routes = self.routes(state, limits)
         ends = np.unique(self.points[routes.targets], axis=0).reshape(-1, len(state))
@@ -271,7 +270,7 @@ class NeighboursPlanner(Planner):
 
 def places_of(space: FeatureSpace, states: States) -> States:
     """Where points lie for distances: scaled numbers, categories one unit apart."""
-    places = space.one_hot(states)
+    places = unit_inputs(space)(states)
     start = 0
     for feature in space.features:
         width = len(feature.categories) if feature.is_categorical else 1
@@ -281,7 +280,7 @@ def places_of(space: FeatureSpace, states: States) -> States:
     return places
 
 
-def _open_columns(problem: Problem, limits: Limits) -> NDArray[np.bool_]:
+def _open_columns(problem: Problem, limits: Limits) -> Flags:
     """Columns that some action this person accepts changes, ``(d,)``."""
     open_ = np.zeros(len(problem.space), bool)
     for action in problem.actions.actions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from pear.errors import InvalidSetting, ModelOutput
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem
 from pear.problem.features import PeopleLike, PersonLike
 from pear.problem.plan import plans_along
+from pear.problem.values import check_type, is_whole
 
 Weights = Mapping[str, float] | Floats
 """What changes cost: a number for each weight by name, or an array."""
@@ -60,6 +62,9 @@ class Query:
     samples: Floats
     limits: Limits = NO_LIMITS
     rng: np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        check_type("limits", self.limits, Limits)
 
     @property
     def generator(self) -> np.random.Generator:
@@ -187,7 +192,21 @@ class Planner(ABC):
             That of the last call for this person.
         max_rows
             Asks for an answer within fewer model queries than the planner's own budget.
+
+        The plans are to choose from: their ends are not asked once more alone, as that of
+        :meth:`plan` is, and as a session does before it hands out its result.
+
+        Raises
+        ------
+        InvalidRecord
+            Where the person does not fit the problem, naming the feature and the value.
+        InvalidSetting
+            Where another setting does not, or the memory is of another person, problem or model.
         """
+        check_count("n", n)
+        if max_rows is not None:
+            check_count("max_rows", max_rows)
+        check_type("memory", Memory() if memory is None else memory, Memory)
         query = Query(self.problem.state(person), self.problem.weights(samples), limits, rng)
         return self._candidates(query, n, memory, max_rows)
 
@@ -240,10 +259,29 @@ def by_limits(
     return [plans[i] for i in range(len(queries))]
 
 
+def check_parts(problem: Any, black_box: Any) -> None:
+    """Refuse what is not a problem, or not a black box, or one that was made for another."""
+    check_type("problem", problem, Problem)
+    if not isinstance(black_box, BlackBox):
+        raise InvalidSetting(
+            f"'black_box' must be a BlackBox (got {black_box!r:.100}); "
+            "give load_model(model, problem)"
+        )
+    black_box.refuse_another(problem)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if not is_whole(value) or value < 1:
+        raise InvalidSetting(f"'{name}' must be a whole number of at least 1 (got {value!r})")
+
+
 def one_per_person(limits: Limits | Sequence[Limits], n: int) -> list[Limits]:
     """The limits of each of n people."""
     if isinstance(limits, Limits):
         return [limits] * n
+    if isinstance(limits, (str, Mapping)) or not isinstance(limits, Sequence):
+        raise InvalidSetting(f"'limits' must be a Limits, or one per person (got {limits!r:.100})")
     if len(limits) != n:
         raise InvalidSetting(f"'limits' must be one per person (got {len(limits)} for {n})")
     return list(limits)
@@ -294,10 +332,10 @@ def plan_from_moves(
 
 
 def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> None:
-    """Refuse to hand out a plan whose last record the model does not accept by itself.
+    """Refuse a plan whose last record the model does not accept when asked about it alone.
 
-    The record is put together from the plan's own start and steps, and the model is asked about
-    it alone, in the plainest way there is: what a lender would do with it.
+    The record is put together from the plan's own start and steps, and the model is asked about it
+    alone and without any shortcut, as a lender would ask.
     """
     for plan in plans:
         if not plan.success:
@@ -308,6 +346,6 @@ def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> Non
             raise ModelOutput(
                 f"model '{black_box.name}' gave the end of a plan {plan.score:.6g} among others "
                 f"and gives it {score:.6g} alone, where more than {required:g} is needed "
-                f"({record}); such a plan is not handed out: look at what the model does with a "
+                f"({record}); such a plan is not handed out: check what the model does with a "
                 "single record"
             )

@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.problem import Limits, Plan, Problem, walk
@@ -312,7 +311,7 @@ def _variants(problem: Problem, plans: Sequence[Plan]) -> list[_Variant]:
     return variants
 
 
-def _moves(plans: Sequence[Plan], variants: Sequence[_Variant]) -> NDArray[np.intp]:
+def _moves(plans: Sequence[Plan], variants: Sequence[_Variant]) -> Indices:
     """Moves of each variant, one column per step, shape ``(n, longest)``."""
     rows = padded([plans[variant.plan].moves for variant in variants])
     for row, variant in enumerate(variants):

@@ -59,7 +59,8 @@ class Robustness:
 
     @property
     def share(self) -> float:
-        """The share of plans and models that go together; NaN without a plan."""
+        """The share of all pairs of a plan and a model in which the model accepts; NaN without a
+        plan."""
         return float(self.answers.mean()) if len(self.answers) else float("nan")
 
     def lasting(self, demanded: float) -> float:
@@ -69,7 +70,7 @@ class Robustness:
         return float((self.answers.mean(axis=1) >= demanded - 1e-9).mean())
 
     def words(self, demanded: float = 0.95) -> str:
-        """In a sentence."""
+        """The result as a sentence."""
         plans, models = self.answers.shape
         if not plans:
             return "There is no plan to try."
@@ -132,7 +133,7 @@ def calibrated_margin(
 
     Plans look for what a model likes, its mistakes included. Models that share people with the one
     planned for share some of its mistakes, and promise too much: :func:`.halves` of
-    :mod:`pear.decision.family` makes pairs that share nobody.
+    :mod:`pear.decision.several` makes pairs that share nobody.
 
     Parameters
     ----------

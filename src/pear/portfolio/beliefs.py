@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 from pear.arrays import Floats
 from pear.elicitation.files import Conversation, row_name
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
-from pear.preferences import Chosen, GaussianMixturePrior, ParticlePosterior, default_prior
+from pear.preferences import (
+    Chosen,
+    GaussianMixturePrior,
+    ParticlePosterior,
+    default_prior,
+    stored_prior,
+)
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location
 from pear.problem.people import name_of
@@ -100,7 +106,7 @@ class Everyone:
             stated(draws) if samples > 1 else "",
             stated_limits(conversations),
             len(conversations),
-            sum(not talk.named for talk in conversations),
+            sum(not one.named for one in conversations),
         )
 
     @property
@@ -334,25 +340,8 @@ def weights_from(text: str, n_weights: int, prior: GaussianMixturePrior | None) 
 
 def read_prior(problem: Problem, path: Path, prior: Path | None) -> GaussianMixturePrior:
     """The prior of a file, else the one the problem's file names, else the one it implies."""
-    stated = prior_location(problem, path)
-    place = prior or (Path(stated) if stated else None)
-    if place is None:
-        return default_prior(problem)
-    try:
-        content = json.loads(Path(place).read_text(encoding="utf-8"))
-        found = GaussianMixturePrior.from_dict(content.get("prior", content))
-    except FileNotFoundError:
-        raise InvalidSetting(f"there is no prior '{place}'; 'pear fit-prior' makes one") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise InvalidSetting(
-            f"'{place}' cannot be read as a prior ({error}); 'pear fit-prior' makes one"
-        ) from None
-    if found.n_weights != len(problem.weight_names):
-        raise InvalidSetting(
-            f"the prior '{place}' is about {found.n_weights} weights and the problem has "
-            f"{len(problem.weight_names)}; fit one for this problem with 'pear fit-prior'"
-        )
-    return found
+    place = prior or prior_location(problem, path)
+    return default_prior(problem) if place is None else stored_prior(place, problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,10 +352,10 @@ class Reading:
     what a guess would get; ``draws`` ``(m, p)`` and ``mean`` ``(p,)`` of the posterior.
     """
 
-    log_likelihoods: NDArray[np.float64]
-    chance: NDArray[np.float64]
-    draws: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    log_likelihoods: Floats
+    chance: Floats
+    draws: Floats
+    mean: Floats
 
 
 def read_under(
@@ -403,7 +392,7 @@ def learned_weights(
     prior: GaussianMixturePrior,
     samples: int,
     seed: int = 0,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
     one sample, its mean. Conversations that do not say whose they are teach about nobody.
 

@@ -25,6 +25,7 @@ import pyarrow.parquet as parquet
 from pear.errors import InvalidSetting
 from pear.portfolio.plans import BAD_SCHEMA, SCHEMA
 from pear.problem.tables import is_parquet
+from pear.writing import replacing
 
 try:
     import fcntl
@@ -32,7 +33,7 @@ except ImportError:  # pragma: no cover - a system without file locks
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
-OURS = re.compile(r"\.?(part|bad)-\d{7,}\.parquet(\.tmp)?|journal\.(jsonl|tmp)|lock")
+OURS = re.compile(r"(\.[0-9a-f]{8}-)?((part|bad)-\d{7,}\.parquet|journal\.jsonl)|lock")
 """Names of the files a run keeps in a folder of its own."""
 
 ROWS_AT_A_TIME = 1_000
@@ -196,9 +197,8 @@ class Ledger:
             self._totals.update({key: line[key] for key in COUNTS})
         # Rewritten whole, so that a line cut off by a kill never stands in front of a new one.
         kept = [self.settings, *self.done.values()]
-        temporary = self._file.with_suffix(".tmp")
-        _write_safely(temporary, "".join(json.dumps(line) + "\n" for line in kept), "w")
-        os.replace(temporary, self._file)
+        with replacing(self._file) as part:
+            part.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         self._begun = True
 
     def _plans(self, group: int) -> Path:
@@ -216,7 +216,7 @@ class Ledger:
                 "bytes": _write_part(done.plans, self._plans(done.number)),
                 "bad_bytes": _write_part(done.bad, self._bad(done.number)),
             }
-            _write_safely(self._file, json.dumps(line) + "\n", "a")
+            _append(self._file, json.dumps(line) + "\n")
         self.done[done.number] = line
         self._totals.update({key: line[key] for key in COUNTS})
 
@@ -283,8 +283,8 @@ class Ledger:
             )
 
 
-def _write_safely(path: Path, text: str, mode: str) -> None:
-    with path.open(mode, encoding="utf-8") as stream:
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
@@ -360,14 +360,9 @@ def _write_part(table: Any, path: Path) -> int:
     """Write a table in one go, if it has rows, and tell its size in bytes."""
     if not len(table):
         return 0
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as stream:
-        parquet.write_table(table, stream, compression="zstd")
-        stream.flush()
-        os.fsync(stream.fileno())
-    size = temporary.stat().st_size
-    os.replace(temporary, path)
-    return size
+    with replacing(path) as part:
+        parquet.write_table(table, part, compression="zstd")
+    return path.stat().st_size
 
 
 def _assemble(parts: Sequence[Path], output: Path, schema: Any) -> None:

@@ -18,14 +18,15 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats
 from pear.errors import FingerprintMismatch, InvalidData, InvalidInput, InvalidRecord, PearError
 from pear.portfolio.beliefs import as_json, weights_from
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, Step
-from pear.problem.checks import is_missing
-from pear.problem.feature_space import value_column
+from pear.problem.features import value_column
 from pear.problem.people import People, name_of
 from pear.problem.tables import Chunk, Source, open_table
+from pear.problem.values import is_missing
 
 ROWS_AT_A_TIME = 5_000
 
@@ -362,11 +363,11 @@ class Plans:
     among the plans."""
 
     rows: NDArray[np.int64]
-    refused: NDArray[np.bool_]
-    success: NDArray[np.bool_]
-    cost: NDArray[np.float64]
-    length: NDArray[np.float64]
-    states: NDArray[np.float64]
+    refused: Flags
+    success: Flags
+    cost: Floats
+    length: Floats
+    states: Floats
     weights: Sequence[str] | None
     model_fingerprint: str
     verdicts: NDArray[np.object_] | None = None
@@ -378,7 +379,7 @@ class Plans:
         return len(self.rows)
 
     @property
-    def undecided(self) -> NDArray[np.bool_]:
+    def undecided(self) -> Flags:
         """Refused people for whom neither a plan nor a proof that there is none was found."""
         if self.verdicts is None:
             return np.zeros(len(self), bool)
@@ -396,7 +397,7 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
     """The plans that ``pear plan`` wrote, refused when they are of another problem."""
     source = _opened(path, NEEDED)
     parts: list[pd.DataFrame] = []
-    states: list[NDArray[np.float64]] = []
+    states: list[Floats] = []
     weights: list[str] = []
     for frame in _frames(source):
         # Before anything else is read: features of another problem only confuse.
@@ -442,7 +443,7 @@ def read_plans(path: str | Path, problem: Problem) -> Plans:
     )
 
 
-def _bad_rows(source: Source, rows: NDArray[np.float64]) -> int:
+def _bad_rows(source: Source, rows: Floats) -> int:
     """Rows of people that are not among the plans: as the side file says, or the gaps."""
     side = beside(source.path, ".bad.csv")
     listed = open_table(side).rows if side.is_file() else 0
@@ -486,7 +487,7 @@ def _check_same(path: str | Path, table: pd.DataFrame) -> None:
         )
 
 
-def _numbers(path: str | Path, column: pd.Series) -> NDArray[np.float64]:
+def _numbers(path: str | Path, column: pd.Series) -> Floats:
     """A column of numbers, NaN where it is empty."""
     stated = column.replace("", None)
     numbers = pd.to_numeric(stated, errors="coerce").to_numpy(float)
@@ -504,7 +505,7 @@ def _words(
     column: pd.Series,
     known: Mapping[str, bool],
     read: Callable[[str], str] = str,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """A column of two words as truth values; any other word is refused."""
     texts = [read(str(value).strip()) for value in column]
     for row, text, value in zip(column.index, texts, column, strict=True):

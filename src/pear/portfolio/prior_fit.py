@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.elicitation.files import Conversation
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
 from pear.portfolio.beliefs import Reading, read_under
 from pear.preferences import Chosen, GaussianMixturePrior
-from pear.problem.checks import is_whole
+from pear.problem.values import is_whole
 from pear.statistics import Estimate, estimate, sign_test
 
 FEWEST = 20
@@ -169,9 +169,7 @@ def fit_prior(
     )
 
 
-def _by_person(
-    conversations: Sequence[Conversation], readings: Sequence[Reading]
-) -> NDArray[np.float64]:
+def _by_person(conversations: Sequence[Conversation], readings: Sequence[Reading]) -> Floats:
     """Log-likelihood of all choices of each person, shape ``(n,)``."""
     sums: dict[str, float] = {}
     for conversation, reading in zip(conversations, readings, strict=True):

@@ -13,7 +13,7 @@ from pear.preferences.answers import (
     answer_to_dict,
 )
 from pear.preferences.posterior import Health, ParticlePosterior, Posterior
-from pear.preferences.prior import GaussianMixturePrior, default_prior
+from pear.preferences.prior import GaussianMixturePrior, default_prior, stored_prior
 from pear.preferences.response import (
     Logistic,
     Noiseless,
@@ -42,4 +42,5 @@ __all__ = [
     "answer_to_dict",
     "default_prior",
     "response_from_dict",
+    "stored_prior",
 ]

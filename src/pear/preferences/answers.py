@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pear.arrays import Floats, Indices
 from pear.errors import ConversationError, InvalidSetting
 from pear.preferences.response import TIE, Costs, ResponseModel
 from pear.problem import costs_under
-from pear.problem.checks import is_finite, is_whole
+from pear.problem.values import is_finite, is_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,13 @@ class Question:
     array([[5. , 2.2]])
     """
 
-    features: NDArray[np.float64]
-    lengths: NDArray[np.intp]
+    features: Floats
+    lengths: Indices
     floor: float | None = None
-    rows: NDArray[np.float64] = field(init=False, repr=False)
+    rows: Floats = field(init=False, repr=False)
     """Terms of all the plans, one after the other, shape ``(r, p)``. With a floor a term is
     a step; without one a plan is linear in the weights and needs a single term."""
-    starts: NDArray[np.intp] = field(init=False, repr=False)
+    starts: Indices = field(init=False, repr=False)
     """Where each plan's terms begin in ``rows``, shape ``(k,)``."""
 
     def __post_init__(self) -> None:
@@ -102,7 +103,7 @@ class Question:
         """Number of plans k on offer."""
         return len(self.lengths)
 
-    def costs(self, samples: NDArray[np.float64]) -> Costs:
+    def costs(self, samples: Floats) -> Costs:
         """Cost of each plan under each weight sample ``(n, p)``, shape ``(n, k)``."""
         return costs_under(self.rows, np.asarray(samples, float), self.floor, self.starts)
 
@@ -135,10 +136,10 @@ class Chosen:
                 f"(got {self.plan!r})"
             )
 
-    def resolve(self, costs: Costs, weights: NDArray[np.float64]) -> Chosen:
+    def resolve(self, costs: Costs, weights: Floats) -> Chosen:
         return self
 
-    def log_likelihood(self, costs: Costs, response: ResponseModel) -> NDArray[np.float64]:
+    def log_likelihood(self, costs: Costs, response: ResponseModel) -> Floats:
         return np.asarray(response.log_probabilities(costs)[..., self.plan])
 
 
@@ -163,12 +164,12 @@ class AboutTheSame:
                 "leave it out for a tenth of the expected cost"
             )
 
-    def resolve(self, costs: Costs, weights: NDArray[np.float64]) -> AboutTheSame:
+    def resolve(self, costs: Costs, weights: Floats) -> AboutTheSame:
         if self.tolerance is not None:
             return self
         return AboutTheSame(max(0.1 * abs(float(weights @ costs.min(axis=1))), 1e-6))
 
-    def log_likelihood(self, costs: Costs, response: ResponseModel) -> NDArray[np.float64]:
+    def log_likelihood(self, costs: Costs, response: ResponseModel) -> Floats:
         assert self.tolerance is not None
         difference = costs.max(axis=-1) - costs.min(axis=-1)
         return np.asarray(-0.5 * (difference / self.tolerance) ** 2)
@@ -204,7 +205,7 @@ class NoneOfThese:
                 "have it follow from what is known"
             )
 
-    def resolve(self, costs: Costs, weights: NDArray[np.float64]) -> NoneOfThese:
+    def resolve(self, costs: Costs, weights: Floats) -> NoneOfThese:
         cheapest = costs.min(axis=1)
         mean = float(weights @ cheapest)
         deviation = float(np.sqrt(weights @ (cheapest - mean) ** 2))
@@ -213,7 +214,7 @@ class NoneOfThese:
             max(deviation, 1e-3 * abs(mean), 1e-6) if self.spread is None else self.spread,
         )
 
-    def log_likelihood(self, costs: Costs, response: ResponseModel) -> NDArray[np.float64]:
+    def log_likelihood(self, costs: Costs, response: ResponseModel) -> Floats:
         assert self.reservation is not None
         assert self.spread is not None
         return np.asarray(
@@ -255,7 +256,7 @@ def answer_from_dict(stored: Mapping[str, Any]) -> Answer:
     return _KINDS[kind](**settings)
 
 
-Projection = NDArray[np.float64]
+Projection = Floats
 """Every term of every plan asked about, under n samples, shape ``(r, n)``."""
 
 
@@ -270,9 +271,7 @@ class Relaxation:
     exponent: float = 0.0
     slack: float | None = None
 
-    def log_likelihood(
-        self, costs: Costs, answer: Answer, response: ResponseModel
-    ) -> NDArray[np.float64]:
+    def log_likelihood(self, costs: Costs, answer: Answer, response: ResponseModel) -> Floats:
         """Log of the relaxed likelihood, shape ``(n,)``."""
         if self.slack is None:
             return self.exponent * answer.log_likelihood(costs, response)
@@ -295,14 +294,14 @@ class Evidence:
         return Evidence((*self.answered, (question, answer)))
 
     @cached_property
-    def _lengths(self) -> NDArray[np.intp]:
+    def _lengths(self) -> Indices:
         """Number of terms of each plan, one question after the other."""
         ends = [np.append(question.starts[1:], len(question.rows)) for question, _ in self.answered]
         starts = [question.starts for question, _ in self.answered]
         return np.concatenate(ends) - np.concatenate(starts)
 
     @cached_property
-    def _places(self) -> list[NDArray[np.intp]]:
+    def _places(self) -> list[Indices]:
         """Row of the cost of each plan, one array ``(k,)`` per question."""
         order = np.argsort(-self._lengths, kind="stable")
         place = np.empty_like(order)
@@ -311,7 +310,7 @@ class Evidence:
         return np.split(place, np.cumsum(counts)[:-1])
 
     @cached_property
-    def _row_order(self) -> NDArray[np.intp]:
+    def _row_order(self) -> Indices:
         lengths = self._lengths
         position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return np.lexsort((np.repeat(np.concatenate(self._places), lengths), position))
@@ -322,12 +321,12 @@ class Evidence:
         return [int((self._lengths > step).sum()) for step in range(self._lengths.max())]
 
     @cached_property
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """Features of all terms, shape ``(r, p)``."""
         return np.concatenate([question.rows for question, _ in self.answered])[self._row_order]
 
     @cached_property
-    def _floors(self) -> float | NDArray[np.float64] | None:
+    def _floors(self) -> float | Floats | None:
         """One floor for all, or one per term ``(r, 1)``; None where nobody has one."""
         floors = [question.floor for question, _ in self.answered]
         if len(set(floors)) == 1:
@@ -337,20 +336,20 @@ class Evidence:
         return np.repeat(values, lengths)[self._row_order][:, None]
 
     @cached_property
-    def _choices(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _choices(self) -> list[tuple[Indices, Indices]]:
         return _choice_tables(self.answered, self._places)
 
     @cached_property
-    def _earlier_choices(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _earlier_choices(self) -> list[tuple[Indices, Indices]]:
         return _choice_tables(self.answered[:-1], self._places)
 
-    def project(self, samples: NDArray[np.float64]) -> Projection:
+    def project(self, samples: Floats) -> Projection:
         """All terms under the samples ``(n, p)``, shape ``(r, n)``."""
         return np.asarray(self.rows @ samples.T)
 
     def log_likelihood(
         self, projection: Projection, response: ResponseModel, relaxed: Relaxation | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Log probability of all the answers under each sample, shape ``(n,)``.
 
         With ``relaxed``, the last answer counts as little as that says. Writes into
@@ -369,7 +368,7 @@ class Evidence:
             total += relaxed.log_likelihood(last, self.answered[-1][1], response)
         return total
 
-    def _plan_costs(self, projection: Projection) -> NDArray[np.float64]:
+    def _plan_costs(self, projection: Projection) -> Floats:
         """Costs of all plans asked about, in the order of ``_places``, shape ``(plans, n)``."""
         if self._floors is not None:
             np.maximum(projection, self._floors, out=projection)
@@ -381,7 +380,7 @@ class Evidence:
         return costs
 
 
-def violation(costs: Costs, plan: int) -> NDArray[np.float64]:
+def violation(costs: Costs, plan: int) -> Floats:
     """How much dearer than the cheapest the chosen plan is, shape ``(n,)``; 0 for a tie."""
     least = costs.min(axis=1)
     excess = costs[:, plan] - least
@@ -389,10 +388,10 @@ def violation(costs: Costs, plan: int) -> NDArray[np.float64]:
 
 
 def _choice_tables(
-    answered: Sequence[tuple[Question, Answer]], places: Sequence[NDArray[np.intp]]
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    answered: Sequence[tuple[Question, Answer]], places: Sequence[Indices]
+) -> list[tuple[Indices, Indices]]:
     """For each number of plans k: rows of the chosen ones ``(q,)``, of the others ``(k-1, q)``."""
-    groups: dict[int, list[NDArray[np.intp]]] = {}
+    groups: dict[int, list[Indices]] = {}
     for (question, answer), own in zip(answered, places, strict=False):
         if isinstance(answer, Chosen):
             chosen_first = np.append(own[answer.plan], np.delete(own, answer.plan))

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.preferences.answers import Evidence, Projection, Relaxation
 from pear.preferences.prior import GaussianMixturePrior
 from pear.preferences.response import ResponseModel, UnknownSharpness
@@ -40,17 +40,17 @@ class Particles:
     where the sharpness is not inferred.
     """
 
-    samples: NDArray[np.float64]
-    components: NDArray[np.intp]
-    standard: NDArray[np.float64] | None = None
+    samples: Floats
+    components: Indices
+    standard: Floats | None = None
 
-    def take(self, indices: NDArray[np.intp]) -> Particles:
+    def take(self, indices: Indices) -> Particles:
         """The particles with these indices, repeated where they are."""
         standard = None if self.standard is None else self.standard[indices]
         return Particles(self.samples[indices], self.components[indices], standard)
 
 
-def response_at(response: ResponseModel, standard: NDArray[np.float64] | None) -> ResponseModel:
+def response_at(response: ResponseModel, standard: Floats | None) -> ResponseModel:
     """The response model of particles whose sharpness has these standard normal values."""
     if standard is None or not isinstance(response, UnknownSharpness):
         return response
@@ -82,7 +82,7 @@ def elliptical_moves(
     centres = fit.means[components]
     fitted = fit.standardised(places - centres, components)
 
-    def project(deviations: NDArray[np.float64]) -> Projection:
+    def project(deviations: Floats) -> Projection:
         return evidence.project(prior.coloured(deviations[:, : prior.n_weights], components))
 
     offset = project(places - centres)
@@ -127,12 +127,10 @@ def elliptical_moves(
 class _Fit:
     """A Gaussian per component: means ``(c, d)`` and lower Cholesky factors ``(c, d, d)``."""
 
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
+    means: Floats
+    factors: Floats
 
-    def coloured(
-        self, draws: NDArray[np.float64], components: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def coloured(self, draws: Floats, components: Indices) -> Floats:
         """Standard normal draws ``(n, d)`` with the covariance of their component."""
         out = np.empty_like(draws)
         for component in np.unique(components):
@@ -140,9 +138,7 @@ class _Fit:
             out[own] = draws[own] @ self.factors[component].T
         return out
 
-    def standardised(
-        self, deviations: NDArray[np.float64], components: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def standardised(self, deviations: Floats, components: Indices) -> Floats:
         """The inverse of ``coloured``."""
         out = np.empty_like(deviations)
         for component in np.unique(components):
@@ -151,7 +147,7 @@ class _Fit:
         return out
 
 
-def _fit(places: NDArray[np.float64], components: NDArray[np.intp], n_components: int) -> _Fit:
+def _fit(places: Floats, components: Indices, n_components: int) -> _Fit:
     """Mean and covariance of each component's particles, drawn towards the standard normal
     prior as far as the different ones among them are few."""
     width = places.shape[1]
@@ -169,16 +165,16 @@ def _fit(places: NDArray[np.float64], components: NDArray[np.intp], n_components
 
 
 def _excess(
-    centres: NDArray[np.float64],
-    deviations: NDArray[np.float64],
-    directions: NDArray[np.float64],
-    fitted: NDArray[np.float64],
-    draws: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    centres: Floats,
+    deviations: Floats,
+    directions: Floats,
+    fitted: Floats,
+    draws: Floats,
+) -> Floats:
     """Log of the prior over the fit along each ellipse, a quadratic form of the angle's cosine
     and sine: its six coefficients, of ``1, c, s, c^2, s^2, c s``, shape ``(6, n)``."""
 
-    def products(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    def products(first: Floats, second: Floats) -> Floats:
         return np.asarray(np.einsum("nd,nd->n", first, second))
 
     return -0.5 * np.stack(
@@ -201,17 +197,17 @@ class _Ellipses:
     middle: Projection
     offset: Projection
     across: Projection
-    excess: NDArray[np.float64]
+    excess: Floats
     """Log of the prior over the fit, as coefficients ``(6, n)``."""
-    sharpness: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None
+    sharpness: tuple[Floats, Floats, Floats] | None
     """The same three for the standard normal sharpness, each ``(n,)``, where it is inferred."""
     response: ResponseModel
     evidence: Evidence
     relaxed: Relaxation | None
-    memory: NDArray[np.float64]
+    memory: Floats
     """Room for two projections ``(2, r * n)``: fresh ones cost more than the arithmetic."""
 
-    def take(self, kept: NDArray[np.intp]) -> _Ellipses:
+    def take(self, kept: Indices) -> _Ellipses:
         """The ellipses with these indices."""
         sharpness = None
         if self.sharpness is not None:
@@ -226,16 +222,12 @@ class _Ellipses:
             sharpness=sharpness,
         )
 
-    def log_excess(
-        self, cosine: NDArray[np.float64], sine: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_excess(self, cosine: Floats, sine: Floats) -> Floats:
         """Log of the prior over the fit at these places, up to a constant, shape ``(n,)``."""
         powers = np.ones_like(cosine), cosine, sine, cosine**2, sine**2, cosine * sine
         return np.asarray(np.einsum("kn,kn->n", self.excess, np.stack(powers)))
 
-    def log_likelihood(
-        self, cosine: NDArray[np.float64], sine: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_likelihood(self, cosine: Floats, sine: Floats) -> Floats:
         """Log probability of the answers at these places, shape ``(n,)``."""
         size, shape = self.offset.size, self.offset.shape
         terms, term = (part[:size].reshape(shape) for part in self.memory)
@@ -248,9 +240,7 @@ class _Ellipses:
             there = middle + offset * cosine + across * sine
         return self.evidence.log_likelihood(terms, response_at(self.response, there), self.relaxed)
 
-    def angles(
-        self, current: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def angles(self, current: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Where each particle goes ``(n,)``, and its log likelihood there.
 
         Invariant: angle 0 is the particle itself, lies in every bracket and above the level.

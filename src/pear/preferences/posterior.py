@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidSetting
 from pear.preferences.answers import Answer, Chosen, Evidence, Question, Relaxation, violation
 from pear.preferences.moves import Particles, elliptical_moves, response_at
@@ -123,17 +123,17 @@ class Posterior(Protocol):
         ...
 
     @property
-    def samples(self) -> NDArray[np.float64]:
+    def samples(self) -> Floats:
         """Weight vectors, shape ``(n, p)``."""
         ...
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Probability of each sample, shape ``(n,)``, summing to 1."""
         ...
 
     @property
-    def components(self) -> NDArray[np.intp]:
+    def components(self) -> Indices:
         """Component of the prior each sample belongs to, shape ``(n,)``."""
         ...
 
@@ -146,11 +146,11 @@ class Posterior(Protocol):
         """What is believed after one more answer; this posterior stays as it is."""
         ...
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """The estimate of the person's weights, shape ``(p,)``."""
         ...
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Equally weighted samples, shape ``(n, p)``."""
         ...
 
@@ -159,12 +159,12 @@ class Posterior(Protocol):
         each sample answers with its own."""
         ...
 
-    def component_shares(self) -> NDArray[np.float64]:
+    def component_shares(self) -> Floats:
         """Probability of each component of the prior, shape ``(c,)``."""
         ...
 
 
-def systematic(weights: NDArray[np.float64], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def systematic(weights: Floats, n: int, rng: np.random.Generator) -> Indices:
     """Indices of n draws, in order: each weight w is drawn n * w times, rounded at random."""
     edges = np.cumsum(weights)
     positions = (np.arange(n) + rng.random()) * (edges[-1] / n)
@@ -172,7 +172,7 @@ def systematic(weights: NDArray[np.float64], n: int, rng: np.random.Generator) -
     return np.asarray(np.minimum(np.searchsorted(edges, positions, side="right"), last))
 
 
-def effective_sample_size(weights: NDArray[np.float64]) -> float:
+def effective_sample_size(weights: Floats) -> float:
     """Number of equal weights with the same sum of squares (Kish); 0 for no weight at all.
 
     >>> effective_sample_size(np.array([0.5, 0.5, 0.0]))
@@ -186,9 +186,9 @@ def taken(
     evidence: Evidence,
     question: Question,
     answer: Answer,
-    samples: NDArray[np.float64],
-    weights: NDArray[np.float64],
-) -> tuple[Evidence, Answer, NDArray[np.float64]]:
+    samples: Floats,
+    weights: Floats,
+) -> tuple[Evidence, Answer, Floats]:
     """The evidence with one more answer, the answer as it counts, and the costs ``(n, k)`` of
     the plans asked about under samples ``(n, p)`` of probability ``weights``.
 
@@ -225,7 +225,7 @@ def surprise(posterior: Posterior, question: Question, answer: Chosen) -> tuple[
     return expected - float(logs[answer.plan]), variance
 
 
-def fallback_sharpness(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def fallback_sharpness(costs: Floats, weights: Floats) -> float:
     """Sharpness of a small noise.
 
     Of two plans whose costs differ by a twentieth of what the plans cost on average, the
@@ -254,7 +254,7 @@ class ParticlePosterior:
     prior: GaussianMixturePrior
     response: ResponseModel
     particles: Particles = field(repr=False)
-    weights: NDArray[np.float64] = field(repr=False)
+    weights: Floats = field(repr=False)
     """Probability of each particle, shape ``(n,)``, summing to 1."""
     evidence: Evidence = field(default_factory=Evidence, repr=False)
     n_particles: int = 2000
@@ -305,12 +305,12 @@ class ParticlePosterior:
         return cls(prior, response, particles, weights, n_particles=n_particles, sweeps=sweeps)
 
     @property
-    def samples(self) -> NDArray[np.float64]:
+    def samples(self) -> Floats:
         """Weight vectors, shape ``(n, p)``."""
         return self.particles.samples
 
     @property
-    def components(self) -> NDArray[np.intp]:
+    def components(self) -> Indices:
         """Component of the prior of each particle, shape ``(n,)``."""
         return self.particles.components
 
@@ -320,7 +320,7 @@ class ParticlePosterior:
         return len(self.evidence.answered)
 
     @property
-    def sharpness(self) -> NDArray[np.float64] | None:
+    def sharpness(self) -> Floats | None:
         """Sharpness of each particle, shape ``(n,)``, where it is inferred; else None."""
         if self.particles.standard is None or not isinstance(self.response, UnknownSharpness):
             return None
@@ -341,19 +341,19 @@ class ParticlePosterior:
             fallback_sharpness=None if self.contradiction is None else noise,
         )
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Posterior mean of the weights, shape ``(p,)``."""
         return np.asarray(self.weights @ self.samples)
 
-    def standard_deviation(self) -> NDArray[np.float64]:
+    def standard_deviation(self) -> Floats:
         """Posterior standard deviation of each weight, shape ``(p,)``."""
         return np.asarray(np.sqrt(self.weights @ (self.samples - self.mean()) ** 2))
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Equally weighted samples in random order, shape ``(n, p)``."""
         return self.samples[self.draw_indices(n, rng)]
 
-    def draw_indices(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def draw_indices(self, n: int, rng: np.random.Generator) -> Indices:
         """Which particles an equally weighted draw consists of, shape ``(n,)``."""
         return rng.permutation(systematic(self.weights, n, rng))
 
@@ -361,11 +361,11 @@ class ParticlePosterior:
         """The response model line by line with ``samples``."""
         return response_at(self.response, self.particles.standard)
 
-    def component_shares(self) -> NDArray[np.float64]:
+    def component_shares(self) -> Floats:
         """Probability of each component of the prior, shape ``(c,)``."""
         return self._shares(self.weights)
 
-    def _shares(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _shares(self, weights: Floats) -> Floats:
         totals = np.bincount(self.components, weights, minlength=self.prior.n_components)
         return np.asarray(totals, dtype=float)
 
@@ -386,7 +386,7 @@ class ParticlePosterior:
 
     def _rejuvenated(
         self,
-        weights: NDArray[np.float64],
+        weights: Floats,
         rng: np.random.Generator,
         relaxed: Relaxation | None = None,
     ) -> ParticlePosterior:
@@ -450,7 +450,7 @@ class ParticlePosterior:
         return None
 
     def _with_noise(
-        self, evidence: Evidence, costs: NDArray[np.float64], rng: np.random.Generator
+        self, evidence: Evidence, costs: Floats, rng: np.random.Generator
     ) -> ParticlePosterior:
         """All the answers judged again, from the prior on, with a small noise."""
         state = ParticlePosterior.start(
@@ -465,9 +465,7 @@ class ParticlePosterior:
         return replace(state, contradiction=self.n_answers)
 
 
-def _reweighted(
-    weights: NDArray[np.float64], log_likelihood: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _reweighted(weights: Floats, log_likelihood: Floats) -> Floats:
     """Weights times likelihood, summing to 1; all zero where nothing is left."""
     # A particle that is out stays out, however well it explains this one answer.
     value = np.where(weights > 0, log_likelihood, -np.inf)
@@ -478,7 +476,7 @@ def _reweighted(
     return np.asarray(product / product.sum())
 
 
-def _allocation(shares: NDArray[np.float64], n: int, background: int | None) -> NDArray[np.intp]:
+def _allocation(shares: Floats, n: int, background: int | None) -> Indices:
     """How many of n particles each component gets, shape ``(c,)``: mostly its probability,
     and an even part so that a rare one that is still possible stays represented."""
     alive = shares > NEGLIGIBLE * shares.sum()
@@ -486,20 +484,18 @@ def _allocation(shares: NDArray[np.float64], n: int, background: int | None) -> 
         alive[background] = shares[background] > 0
     wanted = (1 - EVEN_SHARE) * shares / shares.sum() + EVEN_SHARE * alive / alive.sum()
     wanted = n * np.where(alive, wanted, 0.0) / wanted[alive].sum()
-    counts: NDArray[np.intp] = np.floor(wanted).astype(np.intp)
+    counts: Indices = np.floor(wanted).astype(np.intp)
     counts[np.argsort(counts - wanted, kind="stable")[: n - counts.sum()]] += 1
     return counts
 
 
-def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _weighted_median(values: Floats, weights: Floats) -> float:
     order = np.argsort(values)
     edges = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(edges, 0.5 * edges[-1])])
 
 
-def _halving_step(
-    weights: NDArray[np.float64], log_likelihood: NDArray[np.float64], most: float
-) -> float:
+def _halving_step(weights: Floats, log_likelihood: Floats, most: float) -> float:
     """The exponent, at most ``most``, that halves the effective number of these weights."""
     goal = REJUVENATE_AT * effective_sample_size(weights)
     low, high = 0.0, most

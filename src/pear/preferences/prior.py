@@ -9,18 +9,22 @@ References: paper, section 4.1 (the prior as a mixture of M Gaussians).
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.problem import UNLIKE_ANYONE
 
-Samples = NDArray[np.float64]
+Samples = Floats
 """Weight vectors, shape ``(n, p)``."""
 
 BACKGROUND_WEIGHT = UNLIKE_ANYONE
@@ -52,7 +56,7 @@ class GaussianMixturePrior:
     Raises
     ------
     InvalidSetting
-        Where shapes do not fit, or shares or covariances cannot be such.
+        Where shapes do not match, or shares or covariances are not valid.
 
     Examples
     --------
@@ -61,19 +65,19 @@ class GaussianMixturePrior:
     (3, 2, array([5., 0.]))
     """
 
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    component_weights: NDArray[np.float64] | None = None
+    means: Floats
+    covariances: Floats
+    component_weights: Floats | None = None
     background_weight: float = BACKGROUND_WEIGHT
     background_spread: float = BACKGROUND_SPREAD
-    background_mean: NDArray[np.float64] | None = None
-    background_deviation: NDArray[np.float64] | None = None
+    background_mean: Floats | None = None
+    background_deviation: Floats | None = None
 
-    centres: NDArray[np.float64] = field(init=False, repr=False)
+    centres: Floats = field(init=False, repr=False)
     """Means of all components, the background last, shape ``(c, p)``."""
-    factors: NDArray[np.float64] = field(init=False, repr=False)
+    factors: Floats = field(init=False, repr=False)
     """Standard deviations ``(c, p)``, or lower Cholesky factors ``(c, p, p)``."""
-    shares: NDArray[np.float64] = field(init=False, repr=False)
+    shares: Floats = field(init=False, repr=False)
     """Prior probability of each component, shape ``(c,)``, summing to 1."""
     background: int | None = field(init=False)
     """Label of the background component, or None."""
@@ -118,7 +122,7 @@ class GaussianMixturePrior:
             self, "background", len(self.means) if self.background_weight > 0 else None
         )
 
-    def _store(self, name: str, array: NDArray[np.float64]) -> None:
+    def _store(self, name: str, array: Floats) -> None:
         array.setflags(write=False)
         object.__setattr__(self, name, array)
 
@@ -138,27 +142,27 @@ class GaussianMixturePrior:
         """The same kinds of people with another background; weight 0 removes it."""
         return replace(self, background_weight=weight, background_spread=spread)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Mean weights over everybody, shape ``(p,)``."""
         return np.asarray(self.shares @ self.centres)
 
-    def standard_deviation(self) -> NDArray[np.float64]:
+    def standard_deviation(self) -> Floats:
         """Standard deviation of each weight over everybody, shape ``(p,)``."""
         within = self.factors**2 if self.factors.ndim == 2 else (self.factors**2).sum(axis=2)
         second = self.shares @ (within + (self.centres - self.mean()) ** 2)
         return np.asarray(np.sqrt(second))
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Samples, NDArray[np.intp]]:
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Samples, Indices]:
         """Weights of n people, shape ``(n, p)``, and the component of each, shape ``(n,)``."""
         components = rng.choice(self.n_components, size=n, p=self.shares)
         return self.sample_given(components, rng), components
 
-    def sample_given(self, components: NDArray[np.intp], rng: np.random.Generator) -> Samples:
+    def sample_given(self, components: Indices, rng: np.random.Generator) -> Samples:
         """One person from each of the components named, shape ``(n, p)``."""
         standard = rng.standard_normal((len(components), self.n_weights))
         return self.centres[components] + self.coloured(standard, components)
 
-    def coloured(self, standard: Samples, components: NDArray[np.intp]) -> Samples:
+    def coloured(self, standard: Samples, components: Indices) -> Samples:
         """Standard normal values ``(n, p)`` given the covariance of the components named."""
         if self.factors.ndim == 2:
             return np.asarray(standard * self.factors[components])
@@ -168,7 +172,7 @@ class GaussianMixturePrior:
             out[own] = standard[own] @ self.factors[component].T
         return out
 
-    def standardised(self, samples: Samples, components: NDArray[np.intp]) -> Samples:
+    def standardised(self, samples: Samples, components: Indices) -> Samples:
         """Samples ``(n, p)`` in units of the components named: the inverse of ``coloured``,
         their means taken off first."""
         out = samples - self.centres[components]
@@ -179,7 +183,7 @@ class GaussianMixturePrior:
             out[own] = np.linalg.solve(self.factors[component], out[own].T).T
         return out
 
-    def log_component_densities(self, samples: Samples) -> NDArray[np.float64]:
+    def log_component_densities(self, samples: Samples) -> Floats:
         """Log of share times density of every component at every sample, shape ``(n, c)``."""
         constant = 0.5 * self.n_weights * np.log(2 * np.pi)
         squares = np.empty((len(samples), self.n_components))
@@ -198,7 +202,7 @@ class GaussianMixturePrior:
         with np.errstate(divide="ignore"):
             return np.asarray(-0.5 * squares - log_volumes - constant + np.log(self.shares))
 
-    def log_density(self, samples: Samples) -> NDArray[np.float64]:
+    def log_density(self, samples: Samples) -> Floats:
         """Log density of the whole mixture at each sample, shape ``(n,)``."""
         return np.asarray(np.logaddexp.reduce(self.log_component_densities(samples), axis=1))
 
@@ -270,7 +274,7 @@ class GaussianMixturePrior:
 
 def _validated(
     means: ArrayLike, covariances: ArrayLike, component_weights: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     means = np.array(means, dtype=float)
     if means.ndim != 2 or 0 in means.shape or not np.isfinite(means).all():
         raise InvalidSetting(
@@ -293,7 +297,7 @@ def _validated(
     return means, covariances, shares / shares.sum()
 
 
-def _one_each(name: str, values: ArrayLike, count: int) -> NDArray[np.float64]:
+def _one_each(name: str, values: ArrayLike, count: int) -> Floats:
     array = np.array(values, dtype=float)
     if array.shape != (count,) or not np.isfinite(array).all():
         raise InvalidSetting(
@@ -303,16 +307,14 @@ def _one_each(name: str, values: ArrayLike, count: int) -> NDArray[np.float64]:
     return array
 
 
-def _overall(
-    means: NDArray[np.float64], covariances: NDArray[np.float64], shares: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _overall(means: Floats, covariances: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Mean and variance per weight of the mixture, both of shape ``(p,)``."""
     centre = shares @ means
     within = covariances if covariances.ndim == 2 else np.diagonal(covariances, axis1=1, axis2=2)
     return centre, shares @ (within + (means - centre) ** 2)
 
 
-def _factors(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _factors(covariances: Floats) -> Floats:
     if covariances.ndim == 2:
         if not (covariances > 0).all() or not np.isfinite(covariances).all():
             raise InvalidSetting(
@@ -378,3 +380,31 @@ def default_prior(
         background_mean=middle,
         background_deviation=deviation,
     )
+
+
+def stored_prior(place: str | os.PathLike[str], problem: Problem) -> GaussianMixturePrior:
+    """The prior of a file that ``pear fit-prior`` wrote, for a problem.
+
+    Raises
+    ------
+    InvalidSetting
+        Where there is none, or it is one over other weights.
+    """
+    name = os.fspath(place)
+    try:
+        content = json.loads(Path(name).read_text(encoding="utf-8"))
+        found = GaussianMixturePrior.from_dict(content.get("prior", content))
+    except FileNotFoundError:
+        raise InvalidSetting(f"there is no prior '{name}'; 'pear fit-prior' makes one") from None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        foreign = isinstance(error, TypeError | AttributeError)
+        why = "it does not hold what a prior does" if foreign else error
+        raise InvalidSetting(
+            f"'{name}' cannot be read as a prior ({why}); 'pear fit-prior' makes one"
+        ) from None
+    if found.n_weights != len(problem.weight_names):
+        raise InvalidSetting(
+            f"the prior '{name}' is about {found.n_weights} weights and the problem has "
+            f"{len(problem.weight_names)}; fit one for this problem with 'pear fit-prior'"
+        )
+    return found

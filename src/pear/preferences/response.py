@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.errors import InvalidSetting
-from pear.problem.checks import is_finite
+from pear.problem.values import is_finite
 
-Costs = NDArray[np.float64]
+Costs = Floats
 """Costs of k plans under n weight samples, shape ``(n, k)`` or with leading axes."""
 
 TIE = 1e-9
@@ -28,11 +28,11 @@ TIE = 1e-9
 class ResponseModel(Protocol):
     """Probability of each answer, given what the plans cost this person."""
 
-    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+    def log_probabilities(self, costs: Costs) -> Floats:
         """Log probability that each plan is chosen, same shape as ``costs``."""
         ...
 
-    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+    def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         """Log probability of the choices made, shape ``(..., n)``: plans of cost ``chosen``,
         that shape, over ``others``, shape ``(k - 1, ..., n)``. Samples come last here: it is
         the innermost loop of every sampler."""
@@ -60,10 +60,10 @@ class Logistic:
     def __post_init__(self) -> None:
         _require_sharpness(self.sharpness)
 
-    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+    def log_probabilities(self, costs: Costs) -> Floats:
         return _log_softmax(costs, self.sharpness)
 
-    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+    def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         return _log_first(chosen, others, self.sharpness)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,12 +74,12 @@ class Logistic:
 class Noiseless:
     """The cheapest plan is always chosen; ties are broken uniformly."""
 
-    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+    def log_probabilities(self, costs: Costs) -> Floats:
         least = costs.min(axis=-1, keepdims=True)
         cheapest = costs <= least + TIE * np.maximum(1.0, np.abs(least))
         return np.where(cheapest, -np.log(cheapest.sum(axis=-1, keepdims=True)), -np.inf)
 
-    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+    def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         allowance = TIE * np.maximum(1.0, np.abs(chosen))
         never = (others < chosen - allowance).any(axis=0)
         ties = (others <= chosen + allowance).sum(axis=0)
@@ -119,15 +119,15 @@ class UnknownSharpness:
                 "Logistic(sharpness) when the sharpness is known"
             )
 
-    def sharpness(self, standard: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sharpness(self, standard: Floats) -> Floats:
         """The sharpness that belongs to each standard normal value."""
         return np.asarray(self.median * np.exp(self.spread * standard))
 
-    def given(self, standard: NDArray[np.float64]) -> PerSampleLogistic:
+    def given(self, standard: Floats) -> PerSampleLogistic:
         """The response model of n people whose sharpness is known, standard values ``(n,)``."""
         return PerSampleLogistic(self.sharpness(standard), self.lapses)
 
-    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+    def log_probabilities(self, costs: Costs) -> Floats:
         nodes, masses = np.polynomial.hermite_e.hermegauss(15)
         terms = [
             np.log(mass / masses.sum()) + _log_softmax(costs, sharpness)
@@ -135,7 +135,7 @@ class UnknownSharpness:
         ]
         return _with_lapses(np.logaddexp.reduce(terms, axis=0), self.lapses, costs.shape[-1])
 
-    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+    def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         costs = np.moveaxis(np.concatenate([chosen[None], others]), 0, -1)
         return np.asarray(self.log_probabilities(costs)[..., 0])
 
@@ -148,15 +148,15 @@ class UnknownSharpness:
 class PerSampleLogistic:
     """Logistic answers of n people, each with a sharpness of their own, shape ``(n,)``."""
 
-    sharpness: NDArray[np.float64]
+    sharpness: Floats
     lapses: float = 0.0
 
-    def log_probabilities(self, costs: Costs) -> NDArray[np.float64]:
+    def log_probabilities(self, costs: Costs) -> Floats:
         """As for the others; the axis before the last is the people's, of length n."""
         by_costs = _log_softmax(costs, self.sharpness[:, None])
         return _with_lapses(by_costs, self.lapses, costs.shape[-1])
 
-    def log_choice(self, chosen: Costs, others: Costs) -> NDArray[np.float64]:
+    def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         by_costs = _log_first(chosen, others, self.sharpness)
         return _with_lapses(by_costs, self.lapses, 1 + len(others))
 
@@ -202,23 +202,19 @@ _RENAMED = {
 """Words of conversations stored by earlier versions."""
 
 
-def _log_softmax(costs: Costs, sharpness: float | NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_softmax(costs: Costs, sharpness: float | Floats) -> Floats:
     utilities = -sharpness * (costs - costs.min(axis=-1, keepdims=True))
     return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
 
 
-def _with_lapses(
-    log_probabilities: NDArray[np.float64], lapses: float, k: int
-) -> NDArray[np.float64]:
+def _with_lapses(log_probabilities: Floats, lapses: float, k: int) -> Floats:
     """The same where a share of the answers is any of the k plans, by chance."""
     if not lapses:
         return log_probabilities
     return np.asarray(np.log((1 - lapses) * np.exp(log_probabilities) + lapses / k))
 
 
-def _log_first(
-    chosen: Costs, others: Costs, sharpness: float | NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _log_first(chosen: Costs, others: Costs, sharpness: float | Floats) -> Floats:
     utilities = sharpness * (chosen - others)
     largest = np.maximum(utilities.max(axis=0, initial=0.0), 0.0)
     utilities -= largest

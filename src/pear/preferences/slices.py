@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidSetting
 from pear.preferences.answers import Answer, Evidence, Question
 from pear.preferences.moves import response_at
@@ -34,7 +34,7 @@ from pear.preferences.response import Logistic, ResponseModel, UnknownSharpness
 
 Estimate = Literal["mean", "best_quarter"]
 
-LogDensity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+LogDensity = Callable[[Floats], Floats]
 """Log density, up to a constant, of points ``(n, d)``, shape ``(n,)``."""
 
 MAX_EXPANSIONS = 100
@@ -66,9 +66,9 @@ class EnsembleSlicePosterior:
 
     prior: GaussianMixturePrior
     response: ResponseModel
-    points: NDArray[np.float64] = field(repr=False)
+    points: Floats = field(repr=False)
     """Samples, with the standard normal sharpness as a last column where it is inferred."""
-    log_densities: NDArray[np.float64] = field(repr=False)
+    log_densities: Floats = field(repr=False)
     """Log posterior density of each sample, up to a constant, shape ``(n,)``."""
     evidence: Evidence = field(default_factory=Evidence, repr=False)
     n_walkers: int = 80
@@ -130,17 +130,17 @@ class EnsembleSlicePosterior:
         )
 
     @property
-    def samples(self) -> NDArray[np.float64]:
+    def samples(self) -> Floats:
         """Weight vectors, shape ``(n, p)``."""
         return self.points[:, : self.prior.n_weights]
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Probability of each sample, all the same, shape ``(n,)``."""
         return np.full(len(self.points), 1 / len(self.points))
 
     @property
-    def components(self) -> NDArray[np.intp]:
+    def components(self) -> Indices:
         """The component of the prior each sample most probably belongs to, shape ``(n,)``."""
         return np.asarray(self.prior.log_component_densities(self.samples).argmax(axis=1))
 
@@ -150,7 +150,7 @@ class EnsembleSlicePosterior:
         return len(self.evidence.answered)
 
     @property
-    def sharpness(self) -> NDArray[np.float64] | None:
+    def sharpness(self) -> Floats | None:
         """Sharpness of each sample, shape ``(n,)``, where it is inferred; else None."""
         if not isinstance(self.response, UnknownSharpness):
             return None
@@ -169,7 +169,7 @@ class EnsembleSlicePosterior:
             fallback_sharpness=None if self.contradiction is None else noise,
         )
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """The estimate of the person's weights, shape ``(p,)``."""
         if self.estimate == "mean":
             return np.asarray(self.samples.mean(axis=0))
@@ -177,15 +177,15 @@ class EnsembleSlicePosterior:
         best = np.argpartition(-self.log_densities, quarter - 1)[:quarter]
         return np.asarray(self.samples[best].mean(axis=0))
 
-    def standard_deviation(self) -> NDArray[np.float64]:
+    def standard_deviation(self) -> Floats:
         """Posterior standard deviation of each weight, shape ``(p,)``."""
         return np.asarray(self.samples.std(axis=0))
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Equally weighted samples in random order, shape ``(n, p)``."""
         return self.samples[self.draw_indices(n, rng)]
 
-    def draw_indices(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def draw_indices(self, n: int, rng: np.random.Generator) -> Indices:
         """Which samples an equally weighted draw consists of, shape ``(n,)``."""
         return rng.permutation(systematic(self.weights, n, rng))
 
@@ -193,7 +193,7 @@ class EnsembleSlicePosterior:
         """The response model line by line with ``samples``."""
         return _response_of(self.points, self.prior, self.response)
 
-    def component_shares(self) -> NDArray[np.float64]:
+    def component_shares(self) -> Floats:
         """Share of the samples in each component of the prior, shape ``(c,)``."""
         counts = np.bincount(self.components, minlength=self.prior.n_components)
         return counts / len(self.points)
@@ -214,7 +214,7 @@ class EnsembleSlicePosterior:
             assert walkers is not None
         return after._run(walkers, rng)
 
-    def _walkers(self, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    def _walkers(self, rng: np.random.Generator) -> Floats | None:
         """Where to start: samples that explain all the answers, by how well they do; None
         where neither the samples nor many draws of the prior hold one that does."""
         pool = self.points
@@ -235,9 +235,7 @@ class EnsembleSlicePosterior:
         allowed = np.isfinite(_log_likelihood(nudged, self.prior, self.response, self.evidence))
         return np.asarray(np.where(allowed[:, None], nudged, walkers))
 
-    def _run(
-        self, walkers: NDArray[np.float64], rng: np.random.Generator
-    ) -> EnsembleSlicePosterior:
+    def _run(self, walkers: Floats, rng: np.random.Generator) -> EnsembleSlicePosterior:
         chain = sample_ensemble(
             lambda points: _log_target(points, self.prior, self.response, self.evidence),
             walkers,
@@ -257,18 +255,18 @@ class EnsembleSlicePosterior:
 
 
 def _response_of(
-    points: NDArray[np.float64], prior: GaussianMixturePrior, response: ResponseModel
+    points: Floats, prior: GaussianMixturePrior, response: ResponseModel
 ) -> ResponseModel:
     standard = points[:, -1] if points.shape[1] > prior.n_weights else None
     return response_at(response, standard)
 
 
 def _log_likelihood(
-    points: NDArray[np.float64],
+    points: Floats,
     prior: GaussianMixturePrior,
     response: ResponseModel,
     evidence: Evidence,
-) -> NDArray[np.float64]:
+) -> Floats:
     if not evidence.answered:
         return np.zeros(len(points))
     terms = evidence.project(points[:, : prior.n_weights])
@@ -276,11 +274,11 @@ def _log_likelihood(
 
 
 def _log_target(
-    points: NDArray[np.float64],
+    points: Floats,
     prior: GaussianMixturePrior,
     response: ResponseModel,
     evidence: Evidence,
-) -> NDArray[np.float64]:
+) -> Floats:
     value = _log_likelihood(points, prior, response, evidence)
     value = value + prior.log_density(points[:, : prior.n_weights])
     if points.shape[1] > prior.n_weights:
@@ -288,7 +286,7 @@ def _log_target(
     return value
 
 
-def _effective_size(points: NDArray[np.float64]) -> float:
+def _effective_size(points: Floats) -> float:
     """Number of independent samples the chain ``(steps, walkers, d)`` is worth, for the
     coordinate that mixes worst: autocorrelations within walkers, added up to the first lag at
     which they vanish. What no walker visited it cannot know."""
@@ -307,8 +305,8 @@ def _effective_size(points: NDArray[np.float64]) -> float:
 class Clusters:
     """Groups the walkers fall into: ``means`` ``(g, d)`` and Cholesky factors ``(g, d, d)``."""
 
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
+    means: Floats
+    factors: Floats
 
 
 @dataclass(frozen=True)
@@ -319,14 +317,14 @@ class Chain:
     the tuned length of the lines.
     """
 
-    points: NDArray[np.float64]
-    log_densities: NDArray[np.float64]
+    points: Floats
+    log_densities: Floats
     scale: float
 
 
 def sample_ensemble(
     log_density: LogDensity,
-    walkers: NDArray[np.float64],
+    walkers: Floats,
     rng: np.random.Generator,
     *,
     burn_in: int,
@@ -373,9 +371,7 @@ def sample_ensemble(
     return Chain(points, log_densities, scale)
 
 
-def _differences(
-    others: NDArray[np.float64], count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _differences(others: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Differences of two different walkers each, shape ``(count, d)``."""
     first = rng.integers(len(others), size=count)
     second = (first + rng.integers(1, len(others), size=count)) % len(others)
@@ -384,7 +380,7 @@ def _differences(
 
 def _global_directions(
     clusters: Clusters, count: int, scale: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """From one cluster to another, or within one where the two are the same ``(count, d)``."""
     groups, width = clusters.means.shape
     first, second = rng.integers(groups, size=(2, count))
@@ -397,7 +393,7 @@ def _global_directions(
     return np.asarray(2 * np.where((first == second)[:, None], within, between))
 
 
-def _clusters(points: NDArray[np.float64], rng: np.random.Generator) -> Clusters:
+def _clusters(points: Floats, rng: np.random.Generator) -> Clusters:
     """A Dirichlet process mixture of the points visited, its empty clusters left out."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import BayesianGaussianMixture
@@ -420,11 +416,11 @@ def _clusters(points: NDArray[np.float64], rng: np.random.Generator) -> Clusters
 
 def _slice_along(
     log_density: LogDensity,
-    walkers: NDArray[np.float64],
-    values: NDArray[np.float64],
-    lines: NDArray[np.float64],
+    walkers: Floats,
+    values: Floats,
+    lines: Floats,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
+) -> tuple[Floats, Floats, int, int]:
     """One slice step of each walker ``(m, d)`` along its line; also how many expansions and
     contractions it took. A walker whose bracket shrinks to nothing stays."""
     n = len(walkers)
@@ -456,11 +452,11 @@ def _slice_along(
 
 def _step_out(
     log_density: LogDensity,
-    walkers: NDArray[np.float64],
-    lines: NDArray[np.float64],
-    level: NDArray[np.float64],
-    ends: NDArray[np.float64],
-    budget: NDArray[np.intp],
+    walkers: Floats,
+    lines: Floats,
+    level: Floats,
+    ends: Floats,
+    budget: Indices,
 ) -> int:
     """Moves the ends ``(2 m,)`` of the brackets, all lower ones and then all upper ones,
     outwards in place until they leave the slice or have used up their budget ``(2 m,)``."""

@@ -13,40 +13,48 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats, Indices
 from pear.errors import InvalidInput, InvalidProblem
-from pear.problem import words
-from pear.problem.checks import (
+from pear.problem.features import Feature, FeatureSpace, States, Value
+from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.values import (
+    FROM_UNKNOWN,
+    MONEY,
+    PHRASES,
+    Amount,
     at_key,
+    check_phrase,
+    in_language,
     is_finite,
     is_missing,
     is_number,
     is_whole,
+    listed_of,
     names_tuple,
     plain,
+    show_amount,
+    show_number,
     shown,
 )
-from pear.problem.features import Feature, FeatureSpace, States, Value
-from pear.problem.limits import NO_LIMITS, Limits
 
 Mode = Literal["set", "add"]
 Direction = Literal["any", "increase", "decrease"]
 
 FACTS = ("weeks", "once", "monthly")
-"""What may be known about an action's arguments, for people to read."""
+"""Facts that an action can give about its arguments, for people to read."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Another feature that must have one of ``values``, or lie in a range, first.
+    """A condition on another feature: it must have one of ``values``, or lie in a range.
 
     Parameters
     ----------
     feature
         The name of the other feature.
     values
-        Those that will do; empty where any in the range will.
+        The values that meet it; empty where any value in the range does.
     lower, upper
         The range of a number.
 
@@ -81,21 +89,27 @@ class Action:
     direction
         Whether the value may only ``increase`` or ``decrease``.
     requires
-        What must hold of other features first.
+        Conditions on other features that must be met first.
     lower, upper
-        Bounds of the result, further than the feature's own.
+        Bounds of the result, besides the feature's own.
     from_missing
         Whether it applies where the value is missing, whatever its direction.
     phrase
         How a step is said; may use {feature}, {before}, {after}, {argument} and {amount}.
     reviewed
-        False for an action of a first draft that nobody has agreed to yet.
+        False for an action of a first draft that nobody has approved yet.
     weeks, once, monthly
-        What is known of each argument, for people to read: time, and money once and each month.
+        Facts about each argument, for people to read: how long it takes, and what it costs once and
+        each month.
     priority
-        Steps of a higher one come first, where that costs nothing.
+        Steps with a higher priority come first where that costs nothing.
     tolerance
-        How far its result may be missed: a plan must hold for everything within it.
+        By how much its result may be missed: a plan must stay valid anywhere within it.
+
+    Raises
+    ------
+    InvalidProblem
+        Where a list is none; whether it fits its feature is checked by :class:`Problem`.
 
     Examples
     --------
@@ -127,7 +141,8 @@ class Action:
         for key in FACTS:
             given = getattr(self, key)
             object.__setattr__(self, key, _listed(key, [given] if is_number(given) else given))
-        object.__setattr__(self, "requires", _listed("requires", self.requires))
+        requires = _listed("requires", self.requires)
+        object.__setattr__(self, "requires", listed_of(Requirement, requires, "'requires'"))
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,7 @@ class ActionSpace:
     actions: tuple[Action, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "actions", tuple(self.actions))
+        object.__setattr__(self, "actions", listed_of(Action, self.actions, "the actions"))
         names = [action.name for action in self.actions]
         if not names:
             raise InvalidProblem("a problem needs at least one action")
@@ -156,29 +171,29 @@ class ActionSpace:
         return len(self.action_of)
 
     @cached_property
-    def action_of(self) -> NDArray[np.intp]:
+    def action_of(self) -> Indices:
         counts = [len(action.arguments) for action in self.actions]
         return np.repeat(np.arange(len(self.actions)), counts)
 
     @cached_property
-    def feature_of(self) -> NDArray[np.intp]:
+    def feature_of(self) -> Indices:
         columns = np.array([self.space.index(action.feature) for action in self.actions])
         return columns[self.action_of]
 
     @cached_property
-    def argument_of(self) -> NDArray[np.float64]:
+    def argument_of(self) -> Floats:
         return np.array(
             [argument_code(self.space[a.feature], a, x) for a in self.actions for x in a.arguments],
             float,
         )
 
     @cached_property
-    def adds(self) -> NDArray[np.bool_]:
+    def adds(self) -> Flags:
         """Which moves add to the value, shape ``(m,)``; the others set it."""
         return np.array([action.mode == "add" for action in self.actions])[self.action_of]
 
     @cached_property
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Floats:
         """Lowest and highest result of each move, shape ``(m, 2)``."""
         pairs = []
         for action in self.actions:
@@ -189,13 +204,13 @@ class ActionSpace:
         return np.array(pairs, float)[self.action_of]
 
     @cached_property
-    def direction_of(self) -> NDArray[np.intp]:
+    def direction_of(self) -> Indices:
         """+1 for moves that may only increase, -1 only decrease, 0 any; shape ``(m,)``."""
         sign = {"any": 0, "increase": 1, "decrease": -1}
         return np.array([sign[action.direction] for action in self.actions])[self.action_of]
 
     @cached_property
-    def from_missing(self) -> NDArray[np.bool_]:
+    def from_missing(self) -> Flags:
         """Which moves apply where their feature's value is missing, shape ``(m,)``."""
         return np.array([action.from_missing for action in self.actions])[self.action_of]
 
@@ -209,7 +224,7 @@ class ActionSpace:
         )
 
     @cached_property
-    def tolerances(self) -> NDArray[np.float64]:
+    def tolerances(self) -> Floats:
         """How far a change of each feature may be missed ``(d,)``: the most of its actions."""
         found = np.zeros(len(self.space))
         for action in self.actions:
@@ -250,12 +265,12 @@ class ActionSpace:
         first = int(np.searchsorted(self.action_of, number))
         return self.actions[number].arguments[move - first]
 
-    def results(self, states: States) -> NDArray[np.float64]:
+    def results(self, states: States) -> Floats:
         """Value each move would give its feature, shape ``(n, m)``."""
         current = states[:, self.feature_of]
         return np.where(self.adds, current + self.argument_of, self.argument_of)
 
-    def apply(self, states: States, moves: NDArray[np.intp]) -> States:
+    def apply(self, states: States, moves: Indices) -> States:
         """States after one move each, shape ``(n, d)``; legality is not checked here."""
         after = np.array(states, float)
         rows, columns = np.arange(len(after)), self.feature_of[moves]
@@ -265,7 +280,7 @@ class ActionSpace:
         )
         return after
 
-    def changes_legally(self, states: States) -> NDArray[np.bool_]:
+    def changes_legally(self, states: States) -> Flags:
         """Which moves give a legal new value of their own feature, shape ``(n, m)``.
 
         Everything but requirements on other features and the person's limits.
@@ -277,16 +292,14 @@ class ActionSpace:
         # direction nor anything to add to.
         return np.asarray(legal & np.where(np.isnan(current), self.from_missing, rising))
 
-    def requirements_met(self, states: States) -> NDArray[np.bool_]:
-        """Which moves have what they require of other features, shape ``(n, m)``."""
+    def requirements_met(self, states: States) -> Flags:
+        """Which moves have all their requirements met, shape ``(n, m)``."""
         met = np.ones((len(states), len(self.actions)), bool)
         for action, column, requirement in self.requirement_tables:
             met[:, action] &= self.requirement_met(column, requirement, states[:, column])
         return met[:, self.action_of]
 
-    def requirement_met(
-        self, column: int, requirement: Requirement, codes: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def requirement_met(self, column: int, requirement: Requirement, codes: Floats) -> Flags:
         """Whether values of one feature, of any shape, meet a requirement."""
         met = np.ones(codes.shape, bool)
         if requirement.values:
@@ -298,8 +311,8 @@ class ActionSpace:
             met &= codes <= requirement.upper
         return met
 
-    def within_limits(self, results: NDArray[np.float64], limits: Limits) -> NDArray[np.bool_]:
-        """Which moves a person's limits leave, for resulting values ``(n, m)``."""
+    def within_limits(self, results: Floats, limits: Limits) -> Flags:
+        """Which moves a person's limits allow, for resulting values ``(n, m)``."""
         if not (limits.features or limits.actions or limits.values):
             return np.ones(results.shape, bool)
         features = np.isin(self.feature_of, [self.space.index(name) for name in limits.features])
@@ -320,7 +333,7 @@ class ActionSpace:
             left &= ~((self.feature_of == column) & (results == code))
         return left
 
-    def allowed(self, states: States, limits: Limits = NO_LIMITS) -> NDArray[np.bool_]:
+    def allowed(self, states: States, limits: Limits = NO_LIMITS) -> Flags:
         """Which moves are allowed in which states, shape ``(n, m)``."""
         states = np.atleast_2d(states)
         legal = self.changes_legally(states) & self.requirements_met(states)
@@ -329,39 +342,39 @@ class ActionSpace:
         return legal & self.within_limits(self.results(states), limits)
 
     def facts(self, move: int) -> dict[str, float]:
-        """What is known about a move for people to read: weeks, money once, money each month."""
+        """The facts about a move for people to read: weeks, money once, money each month."""
         number = int(self.action_of[move])
         place = move - int(np.searchsorted(self.action_of, number))
         known = {key: getattr(self.actions[number], key) for key in FACTS}
         return {key: facts[min(place, len(facts) - 1)] for key, facts in known.items() if facts}
 
     def phrase(self, move: int, before: float, after: float) -> str:
-        """The step in people's words: "Increase your income from €2,100 to €2,600"."""
+        """The step as people would say it: "Increase your income from €2,100 to €2,600"."""
         action = self.actions[self.action_of[move]]
         feature = self.space[action.feature]
         return phrase(action, feature, before, after, self.argument(move))
 
 
 def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
-    """One step in words, from the action's template or a plain one."""
+    """One step in words, from the action's template or a default one."""
     template = action.phrase
     if math.isnan(before) and (not template or "{before" in template or "{amount" in template):
-        template = words.of(words.FROM_UNKNOWN, feature.language)
+        template = in_language(FROM_UNKNOWN, feature.language)
     elif not template:
         kind = "other" if not feature.is_number else "up" if after > before else "down"
-        template = words.of(words.PHRASES, feature.language)[kind]
+        template = in_language(PHRASES, feature.language)[kind]
     content = {"feature": feature.words, "before": feature.show(before)}
     content["after"] = content["argument"] = content["amount"] = feature.show(after)
     if feature.is_number:
         language, unit = feature.language, feature.unit
-        content["after"] = words.Amount(content["after"], after)
-        content["argument"] = words.show_amount(float(argument), unit, language)
+        content["after"] = Amount(content["after"], after)
+        content["argument"] = show_amount(float(argument), unit, language)
         if not math.isnan(before):
             # The unit is said once, unless it is a sign: "36 instead of 24 months", "€2 from €1".
-            bare = unit not in (*words.MONEY, "%")
-            number = words.show_number(before, language) if bare else content["before"]
-            content["before"] = words.Amount(number, before)
-            content["amount"] = words.show_amount(abs(after - before), unit, language)
+            bare = unit not in (*MONEY, "%")
+            number = show_number(before, language) if bare else content["before"]
+            content["before"] = Amount(number, before)
+            content["amount"] = show_amount(abs(after - before), unit, language)
     return template.format(**content)
 
 
@@ -403,7 +416,12 @@ def check_action(space: FeatureSpace, action: Action) -> None:
     _check_reach(where, action, feature)
     for requirement in action.requires:
         _check_requirement(where, space, requirement)
-    words.check_phrase(where, action.phrase)
+        if requirement.feature == action.feature:
+            raise at_key(
+                "requires",
+                f"{where} requires something of its own '{action.feature}'; name another feature",
+            )
+    check_phrase(where, action.phrase)
     _check_facts(where, action)
     _check_tolerance(where, action, feature)
 
@@ -516,22 +534,6 @@ def _check_reach(where: str, action: Action, feature: Feature) -> None:
             "arguments",
             f"{where}: every argument (the first is {first!r}) lies outside of the action's "
             f"bounds, {low:g} to {high:g}; correct the arguments or the bounds",
-        )
-
-
-def check_amounts(action: Action) -> None:
-    """Refuse amounts that all go against the action's direction.
-
-    Only for files: in Python, amounts against the direction may be given and are never legal.
-    """
-    if action.mode != "add" or action.direction == "any":
-        return
-    sign = 1 if action.direction == "increase" else -1
-    if all(sign * float(amount) < 0 for amount in action.arguments):
-        raise at_key(
-            "arguments",
-            f"action '{action.name}': 'direction' is {action.direction!r}, but every amount (the "
-            f"first is {action.arguments[0]!r}) goes the other way; correct one of the two",
         )
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from pear.arrays import Flags, Floats, Indices
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
-from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, shown
 from pear.problem.features import FeatureSpace, States
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.values import at_key, is_finite, is_whole, names_tuple, shown
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,18 @@ class CostGraph:
         """What a change of one feature counts as, |s'_k - s_k|, for values of any shape."""
         if self.space.features[column].is_categorical:
             return np.ones(np.broadcast(before, after).shape)
-        size = np.abs(
-            self.space.scale_column(column, np.asarray(after, float))
-            - self.space.scale_column(column, np.asarray(before, float))
+        return self.counted(
+            np.abs(
+                self.space.scale_column(column, np.asarray(after, float))
+                - self.space.scale_column(column, np.asarray(before, float))
+            )
         )
-        if self.zero_change is not None:
-            size = np.where(size == 0.0, self.zero_change, size)
-        return size
+
+    def counted(self, sizes: Floats) -> Floats:
+        """What changes of numbers count as, whose scaled sizes these are."""
+        return (
+            sizes if self.zero_change is None else np.where(sizes == 0.0, self.zero_change, sizes)
+        )
 
     def change_features(self, states: States, columns: Indices, after: Floats) -> Floats:
         """Cost features φ of n changes, each of one column ``(n,)`` to a value: ``(n, p)``."""
@@ -134,8 +139,8 @@ class CostGraph:
     ) -> Floats:
         """Costs of n (state, move) pairs.
 
-        Shape ``(n,)`` for one weight vector ``(p,)``, ``(n, s)`` for samples ``(s, p)`` that
-        count for all, or ``(n, s, p)``, each pair its own.
+        Shape ``(n,)`` for one weight vector ``(p,)``, ``(n, s)`` for samples ``(s, p)`` shared by
+        all pairs, or ``(n, s, p)``, own ones for each pair.
         """
         phi = self.features(states, actions, moves)
         if np.ndim(weights) == 3:
@@ -202,7 +207,7 @@ class CostGraph:
         return np.asarray(self.floored(phi @ np.atleast_2d(weights).T).mean(axis=1))
 
     def check_weights(self, weights: Any) -> Floats:
-        """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, or a clear refusal."""
+        """Weights as an array of ``(n_weights,)`` or ``(s, n_weights)``, checked."""
         try:
             array = np.asarray(weights, float)
         except (TypeError, ValueError):
@@ -306,7 +311,7 @@ class Rollout:
     def costs(self, weights: Floats) -> Floats:
         """Mean floored cost of each sequence, ``(n,)``.
 
-        ``weights`` is ``(p,)`` or ``(s, p)`` for all, or ``(n, s, p)`` for each its own.
+        ``weights`` is ``(p,)`` or ``(s, p)`` for all, or ``(n, s, p)`` with own ones for each.
         """
         weights = np.asarray(weights, float)
         weights = weights if weights.ndim == 3 else weights.reshape(1, -1, weights.shape[-1])
@@ -400,8 +405,10 @@ def as_samples(weights: Floats, people: int) -> Floats:
 
 def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...]:
     """Edges as pairs of feature names, once each and without a cycle."""
-    pairs = []
-    for edge in edges:
+    pairs, given = [], names_tuple(edges)
+    if given is None:
+        raise at_key("edges", f"'edges' must be a list of (parent, child) pairs (got {edges!r})")
+    for edge in given:
         pair = names_tuple(edge)
         if pair is None or len(pair) != 2:
             raise at_key("edges", f"an edge must be a pair of parent and child (got {edge!r})")

@@ -14,20 +14,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Flags, Floats
 from pear.errors import InvalidData, InvalidSetting
 from pear.problem import names
 from pear.problem.actions import Action, ActionSpace
-from pear.problem.checks import plain
 from pear.problem.costs import CostGraph
-from pear.problem.feature import LARGEST_WHOLE, Feature
-from pear.problem.features import FeatureSpace, States
+from pear.problem.features import LARGEST_WHOLE, Feature, FeatureSpace, States
 from pear.problem.files import problem_to_toml
-from pear.problem.problem import Goal, Problem, class_key
-from pear.problem.toml_text import toml_path
+from pear.problem.problem import Goal, Problem
+from pear.problem.schema import toml_path
+from pear.problem.values import check_type, class_key, plain
 
-Score = Callable[[States], NDArray[np.float64]]
+Score = Callable[[States], Floats]
 
 MOST_CLASSES = 20
 MOST_CATEGORIES = 100
@@ -36,7 +35,8 @@ FEW_VALUES = 10
 SHARED_VALUES = 25
 """A fraction of at most so many values, each of many people, belongs to a group, not a person."""
 ROWS_NAMED = 0.95
-"""Share of different values from which an identifier names rows, some of them twice."""
+"""Share of different values from which a column counts as an identifier, even if some occur
+twice."""
 LARGEST = 1e100
 """Numbers beyond this are mistakes, or marks for something else."""
 STEPS = 10
@@ -52,7 +52,7 @@ class Draft:
     problem: Problem
     comments: dict[str, str]
     left_out: dict[str, str] = field(default_factory=dict)
-    """Columns that gave no feature, and why."""
+    """Columns that gave no feature, and why not."""
 
     def text(self) -> str:
         """The draft as the text of a ``problem.toml`` with its comments."""
@@ -103,6 +103,7 @@ def draft_problem(
     >>> draft.problem.space["age"].protected, draft.problem.goal.favourable
     (True, (1,))
     """
+    check_type("table", table, pd.DataFrame)
     if target not in table.columns:
         raise InvalidData(
             f"the table has no column '{target}'; its columns are {', '.join(table.columns)}"
@@ -327,7 +328,7 @@ def _numbers(name: str, present: pd.Series) -> Any:
     return numbers
 
 
-def _mostly_whole(numbers: NDArray[np.float64]) -> bool:
+def _mostly_whole(numbers: Floats) -> bool:
     """A few fractions among whole numbers are means that somebody filled in."""
     return bool((numbers == np.rint(numbers)).mean() >= 0.95)
 
@@ -407,7 +408,7 @@ def nice_step(size: float, *, whole: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """Which way a feature helps, as the labels and the model tell.
+    """Which way a feature helps, by the labels and the model.
 
     ``states`` ``(n, d)`` are the people whose decision is known, ``good`` ``(n,)`` tells who of
     them got a favourable one.
@@ -415,7 +416,7 @@ class _Evidence:
 
     space: FeatureSpace
     states: States
-    good: NDArray[np.bool_]
+    good: Flags
     score: Score | None
 
     def of_labels(self, feature: Feature) -> int:
@@ -563,7 +564,7 @@ def _one_way(feature: Feature, name: str, way: int, amounts: Sequence[float]) ->
     )  # fmt: skip
 
 
-def _amounts(feature: Feature, values: NDArray[np.float64]) -> tuple[Any, ...]:
+def _amounts(feature: Feature, values: Floats) -> tuple[Any, ...]:
     """Round amounts up to the range in which nearly all people lie; whole ones stay whole."""
     low, high = np.quantile(values, [0.05, 0.95])
     if low == high:

@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pear.errors import InvalidInput, InvalidProblem
 from pear.problem import schema
-from pear.problem.actions import FACTS, Action, ActionSpace, Requirement, check_amounts
-from pear.problem.checks import is_finite, shown
+from pear.problem.actions import (
+    FACTS,
+    Action,
+    ActionSpace,
+    Requirement,
+    check_action,
+)
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
 from pear.problem.inputs import Interface, ModelInput
 from pear.problem.problem import Archetype, Asked, Goal, Problem
-from pear.problem.toml_text import toml_path, toml_table
-from pear.problem.words import Words
+from pear.problem.schema import toml_path, toml_table
+from pear.problem.values import Words, at_key, check_type, shown
 from pear.writing import write_text
+
+T = TypeVar("T")
 
 FORMAT = 1
 
 
 def load_problem(path: str | os.PathLike[str]) -> Problem:
-    """The problem that a file states.
+    """Read a problem from a file.
 
     Parameters
     ----------
@@ -41,7 +48,7 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
     Returns
     -------
     Problem
-        Checked as a whole.
+        The problem, checked as a whole.
 
     Raises
     ------
@@ -57,6 +64,8 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
     >>> load_problem(path) == loan_book_problem()
     True
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidProblem(f"'path' must be a path (got {path!r:.100})")
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -81,14 +90,14 @@ def built_in_problem(name: str) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write a problem; the file is whole or not there at all.
+    """Write a problem to a file, completely or not at all.
 
     Parameters
     ----------
     problem
         What to write.
     path
-        Where; a file that is there is replaced.
+        Where to; an existing file is replaced.
 
     Raises
     ------
@@ -99,6 +108,7 @@ def write_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     --------
     See :func:`load_problem`, which reads it back.
     """
+    check_type("problem", problem, Problem)
     write_text(problem_to_toml(problem), path)
 
 
@@ -115,7 +125,7 @@ def prior_location(problem: Problem, path: str | os.PathLike[str]) -> str | None
 
 
 def problem_from_toml(text: str) -> Problem:
-    """The problem a text states.
+    """The problem that a TOML text describes.
 
     >>> problem = problem_from_toml('''
     ... [features.income]
@@ -130,80 +140,88 @@ def problem_from_toml(text: str) -> Problem:
     """
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # of a number or a list without end, too
+    except (ValueError, RecursionError) as error:  # endless numbers and nested lists included
         raise InvalidProblem(f"the problem is not TOML: {error}; correct it there") from None
     data = schema.checked_table(data, schema.PROBLEM_KEYS)
-    features = []
-    for name, content in data["features"].items():
-        content = schema.checked_table(content, schema.FEATURE_KEYS, "features", name)
-        with _located("features", name):
-            features.append(Feature(name, **content))
+    if data.get("format", FORMAT) != FORMAT:
+        raise InvalidProblem(
+            f"format must be {FORMAT} (got {data['format']!r}); this version reads no other"
+        )
+    features = [
+        _made(partial(Feature, name), schema.FEATURE_KEYS, content, "features", name)
+        for name, content in data["features"].items()
+    ]
     with _located("features"):
         space = FeatureSpace(tuple(features))
     declared = tuple(_read_action(space, *entry) for entry in data["actions"].items())
     with _located("actions"):
         actions = ActionSpace(space, declared)
     costs = _read_costs(space, data.get("costs", {}))
-    goal_keys = schema.checked_table(data.get("goal", {}), schema.GOAL_KEYS, "goal")
-    with _located("goal"):
-        goal = Goal(**goal_keys)
     weights = schema.checked_table(data.get("weights", {}), schema.WEIGHT_KEYS, "weights")
-    settings: dict[str, Any] = {key: data[key] for key in ("name", "max_length") if key in data}
+    stated: dict[str, Any] = {key: data[key] for key in ("name", "max_length") if key in data}
     if "default" in weights:
-        settings["default_range"] = weights["default"]
-    prior = (
-        schema.checked_table(data["prior"], schema.PRIOR_KEYS, "prior")["path"]
-        if ("prior" in data)
-        else ""
-    )
-    archetypes = tuple(_read_archetypes(costs, data.get("archetypes", [])))
-    said = {
-        language: Words(**schema.checked_table(content, schema.WORD_KEYS, "words", language))
+        stated["default_range"] = weights["default"]
+    if "prior" in data:
+        prior = schema.checked_table(data["prior"], schema.PRIOR_KEYS, "prior")
+        stated["prior"] = _place(prior["path"], "prior", "path")
+    if "asked" in data:
+        stated["asked"] = _made(Asked, schema.ASKED_KEYS, data["asked"], "asked")
+    stated["words"] = {
+        language: _made(Words, schema.WORD_KEYS, content, "words", language)
         for language, content in data.get("words", {}).items()
     }
-    asked = None
-    if "asked" in data:
-        with _located("asked"):
-            asked = Asked(**schema.checked_table(data["asked"], schema.ASKED_KEYS, "asked"))
-    place, interface = _read_model(data)
+    stated["goal"] = _made(Goal, schema.GOAL_KEYS, data.get("goal", {}), "goal")
+    stated["archetypes"] = tuple(_read_archetypes(costs, data.get("archetypes", [])))
+    stated["model"], stated["interface"] = _read_model(data)
     with _located():
-        return Problem(
-            space,
-            actions,
-            costs,
-            goal,
-            weight_range=weights.get("ranges", {}),
-            archetypes=archetypes,
-            model=place,
-            prior=prior,
-            asked=asked,
-            words=said,
-            interface=interface,
-            **settings,
-        )
+        return Problem(space, actions, costs, weight_range=weights.get("ranges", {}), **stated)
+
+
+def _made(make: Callable[..., T], keys: Mapping[str, schema.Key], content: Any, *path: str) -> T:
+    """What a table describes; errors of its class name the path of the key."""
+    content = schema.checked_table(content, keys, *path)
+    with _located(*path):
+        return make(**content)
 
 
 def _read_action(space: FeatureSpace, name: str, content: Any) -> Action:
-    content = dict(schema.checked_table(content, schema.ACTION_KEYS, "actions", name))
-    requires = []
-    for number, entry in enumerate(content.get("requires", ())):
-        path = ("actions", name, "requires", str(number))
-        requires.append(Requirement(**schema.checked_table(entry, schema.REQUIREMENT_KEYS, *path)))
+    where = ("actions", name)
+    content = schema.checked_table(content, schema.ACTION_KEYS, *where)
+    requires = tuple(
+        _made(Requirement, schema.REQUIREMENT_KEYS, entry, *where, "requires", str(number))
+        for number, entry in enumerate(content.get("requires", ()))
+    )
     try:
         arguments = schema.expand_grid(content["arguments"])
     except InvalidProblem as error:
-        raise InvalidProblem(f"{toml_path('actions', name, 'arguments')} {error}") from None
+        raise InvalidProblem(f"{toml_path(*where, 'arguments')} {error}") from None
     if isinstance(content["arguments"], dict) and content["mode"] == "add":
         arguments = tuple(amount for amount in arguments if amount != 0)
-    action = Action(name, **{**content, "arguments": arguments, "requires": tuple(requires)})
-    with _located("actions", name):
-        ActionSpace(space, (action,))
-        check_amounts(action)
+    with _located(*where):
+        action = Action(name, **{**content, "arguments": arguments, "requires": requires})
+        check_action(space, action)
+        _check_amounts(action)
     return action
 
 
+def _check_amounts(action: Action) -> None:
+    """Refuse amounts that all go against the action's direction.
+
+    Only for files: in Python, amounts against the direction may be given and are never legal.
+    """
+    if action.mode != "add" or action.direction == "any":
+        return
+    sign = 1 if action.direction == "increase" else -1
+    if all(sign * float(amount) < 0 for amount in action.arguments):
+        raise at_key(
+            "arguments",
+            f"action '{action.name}': 'direction' is {action.direction!r}, but every amount (the "
+            f"first is {action.arguments[0]!r}) goes the other way; correct one of the two",
+        )
+
+
 def _read_costs(space: FeatureSpace, content: Any) -> CostGraph:
-    content = dict(schema.checked_table(content, schema.COST_KEYS, "costs"))
+    content = schema.checked_table(content, schema.COST_KEYS, "costs")
     for key in ("floor", "zero_change"):
         if content.get(key) == "none":
             content[key] = None
@@ -214,7 +232,7 @@ def _read_costs(space: FeatureSpace, content: Any) -> CostGraph:
 def _read_archetypes(costs: CostGraph, entries: list[Any]) -> Iterator[Archetype]:
     for number, entry in enumerate(entries):
         path = ("archetypes", str(number))
-        content = dict(schema.checked_table(entry, schema.ARCHETYPE_KEYS, *path))
+        content = schema.checked_table(entry, schema.ARCHETYPE_KEYS, *path)
         for key in ("mean", "spread"):
             content[key] = _named_numbers(costs, content[key], *path, key)
         with _located(*path):
@@ -232,8 +250,6 @@ def _named_numbers(costs: CostGraph, content: Any, *path: str) -> tuple[float, .
                 f"{toml_path(*path, name)}: there is no such weight (got {number!r}); "
                 f"the weights are {', '.join(costs.weight_names)}"
             )
-        if not is_finite(number):
-            raise InvalidProblem(f"{toml_path(*path, name)} must be a number (got {shown(number)})")
     for name in costs.weight_names:
         if name not in content:
             raise InvalidProblem(
@@ -246,15 +262,12 @@ def _named_numbers(costs: CostGraph, content: Any, *path: str) -> tuple[float, .
 def _read_model(data: dict[str, Any]) -> tuple[str, Interface]:
     """Where the model is, and how it is asked."""
     content = schema.checked_table(data.get("model", {}), schema.MODEL_KEYS, "model")
-    inputs = []
-    for name, entry in content.get("inputs", {}).items():
-        entry = schema.checked_table(entry, schema.INPUT_KEYS, "model", "inputs", name)
-        with _located("model", "inputs", name):
-            inputs.append(ModelInput(name, **entry))
+    inputs = tuple(
+        _made(partial(ModelInput, name), schema.INPUT_KEYS, entry, "model", "inputs", name)
+        for name, entry in content.get("inputs", {}).items()
+    )
     with _located("model"):
-        interface = Interface(
-            tuple(inputs), content.get("output", ""), tuple(content.get("classes", ()))
-        )
+        interface = Interface(inputs, content.get("output", ""), content.get("classes", ()))
     places = [key for key in ("path", "url") if key in content]
     if len(places) == 2:
         raise InvalidProblem("model must have either 'path' or 'url' (got both); keep one")
@@ -265,20 +278,27 @@ def _read_model(data: dict[str, Any]) -> tuple[str, Interface]:
             )
         return "", interface
     [key] = places
-    place = content[key]
-    if not place:
-        raise InvalidProblem(f"model.{key} is empty (got {place!r}); name the model or remove it")
+    place = _place(content[key], "model", key)
     if (key == "url") != place.startswith(("http://", "https://")):
         raise InvalidProblem(
             f"model.{key} must be {'an http(s) address' if key == 'url' else 'a file'} "
             f"(got {place!r}); use '{'path' if key == 'url' else 'url'}' for the other"
         )
-    return str(place), interface
+    return place, interface
+
+
+def _place(place: Any, what: str, key: str) -> str:
+    """A file or an address that a table names."""
+    if not isinstance(place, str):
+        raise InvalidProblem(f"{what}.{key} must be a text (got {shown(place)})")
+    if not place:
+        raise InvalidProblem(f"{what}.{key} is empty (got ''); name the {what} or remove it")
+    return place
 
 
 @contextmanager
 def _located(*path: str) -> Iterator[None]:
-    """Put the path of the key before a refusal from inside."""
+    """Put the path of the key in front of an error raised inside."""
     try:
         yield
     except InvalidInput as error:
@@ -326,6 +346,8 @@ def problem_to_toml(problem: Problem, comments: Mapping[str, str] | None = None)
         del goal["favourable"]
     if not goal["target"]:
         del goal["target"]
+    if goal["just_enough"] == Goal().just_enough:
+        del goal["just_enough"]
     table(goal, "goal")
     for feature in problem.space.features:
         table(_written_feature(feature), "features", feature.name)

@@ -1,4 +1,4 @@
-"""What is the model given, column by column, and how is it made of a person's record?"""
+"""What does the model get, column by column, and how is it made from a person's record?"""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pear.errors import InvalidProblem
-from pear.problem.checks import at_key, is_finite, is_missing, names_tuple, plain, shown
-from pear.problem.feature import Feature, Value
+from pear.problem.features import Feature, Value
+from pear.problem.values import at_key, is_finite, is_missing, names_tuple, plain, shown
 
 Encoding = Literal["value", "one_hot", "code", "is_missing"]
 
@@ -18,11 +18,11 @@ class ModelInput:
 
     ``column`` is what the model calls it, ``feature`` whose value it holds (left out: the feature
     of the same name). ``encoding`` is the ``value`` itself, a ``code`` for each category (``codes``
-    in the order of ``categories``; left out: 0, 1, 2 …), ``one_hot``: a column of 0 and 1 for
-    each of ``categories`` (left out: all of the feature's), called ``column_category`` or, for a
-    single one, ``column``; or ``is_missing``: 1 where the value is missing, else 0. Numbers then
-    become ``(number - subtract) / divide``, held to [0, 1] with ``clip``. ``missing`` is put in
-    place of a missing value first; left out, the model is given NaN, or no 1 at all.
+    in the order of ``categories``; left out: 0, 1, 2 …), ``one_hot``: a column of 0 and 1 for each
+    of ``categories`` (left out: all of the feature's), called ``column_category`` or, for a single
+    one, ``column``; or ``is_missing``: 1 where the value is missing, else 0. Numbers then become
+    ``(number - subtract) / divide``, limited to [0, 1] with ``clip``. ``missing`` is put in place
+    of a missing value first; left out, the model is given NaN, or no 1 at all.
 
     >>> ModelInput("income", subtract=2100.0, divide=850.0).names(Feature("income"))
     ('income',)
@@ -57,6 +57,8 @@ class ModelInput:
         for key in ("subtract", "divide"):
             if not is_finite(getattr(self, key)):
                 raise self._refusal(key, f"must be a number (got {shown(getattr(self, key))})")
+        if not isinstance(self.clip, bool):
+            raise self._refusal("clip", f"must be true or false (got {shown(self.clip)})")
         if self.divide == 0:
             raise self._refusal("divide", "must not be 0")
         if not all(is_finite(code) for code in self.codes):
@@ -150,7 +152,7 @@ class ModelInput:
         return tuple(f"{self.column}_{c}" for c in chosen) if len(chosen) > 1 else (self.column,)
 
     def number(self, feature: Feature, value: Any) -> list[float]:
-        """What the model is given for one value, plainly: one number per column."""
+        """What the model gets for one value: one number per column."""
         gone = is_missing(value)
         if self.encoding == "is_missing":
             return [float(gone)]
@@ -171,7 +173,7 @@ Output = Literal["", "probabilities", "logits"]
 
 @dataclass(frozen=True)
 class Interface:
-    """How the model is asked and how it answers, where the problem says so.
+    """How the model is called and how it answers, where the problem says so.
 
     ``inputs`` are its columns in order; ``output`` tells whether its numbers are ``probabilities``
     or ``logits``; ``classes`` name its columns of output.
@@ -191,6 +193,9 @@ class Interface:
             if content is None:
                 raise at_key(key, f"'{key}' must be a list (got {shown(getattr(self, key))})")
             object.__setattr__(self, key, tuple(plain(item) for item in content))
+        for name in self.classes:
+            if not isinstance(name, (str, bool, int, float)):
+                raise at_key("classes", f"a class must be a text or a number (got {name!r})")
         names = [entry.column for entry in self.inputs]
         if len(set(names)) != len(names):
             raise at_key("inputs", f"the inputs' columns must differ (got {names!r})")

@@ -1,7 +1,8 @@
 """What this one person cannot, or will not, do.
 
-:class:`Limits` are what a search holds to. A :class:`Limit` is one thing said, "I can't do this
-step", with the id it is lifted by; :func:`as_limits` turns those of a person into the former.
+:class:`Limits` are what a search respects. A :class:`Limit` is one thing somebody said, such as "I
+can't do this step", with the id used to lift it; :func:`as_limits` turns a person's list of them
+into :class:`Limits`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 
 from pear.arrays import Floats
 from pear.errors import InvalidRecord, InvalidSetting
-from pear.problem.checks import is_finite, is_whole, names_tuple, plain, shown
 from pear.problem.features import Feature, Value
+from pear.problem.values import is_finite, is_whole, names_tuple, plain, shown
 
 if TYPE_CHECKING:
     from pear.problem.plan import Step
@@ -25,7 +26,7 @@ MOST_LIMITS = 40
 """Most limits one person can set."""
 
 LARGEST = 1e15
-"""No number about a person is larger."""
+"""Larger numbers about a person are refused."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Limits:
     Raises
     ------
     InvalidSetting
-        Where one of them is not of its kind.
+        Where a value is of the wrong type.
 
     Examples
     --------
@@ -156,8 +157,8 @@ class Limit:
     """Something this person cannot do, and never a preference.
 
     ``feature``: leave this feature as it is. ``value``: never this value of it. ``beyond``: this
-    value of a number, or anything further in this ``direction``, is out of reach. ``action``:
-    never use this action. ``id`` is what it is lifted by.
+    value of a number, or anything further in this ``direction``, is out of reach. ``action``: never
+    use this action. ``id`` is used to lift it.
     """
 
     kind: Literal["feature", "value", "beyond", "action"]
@@ -168,7 +169,7 @@ class Limit:
     id: str = field(default="", compare=False)
 
     def checked(self, problem: Problem) -> Limit:
-        """The limit with only what its kind needs; one that means nothing here is refused."""
+        """The limit with only what its kind needs; one that does not fit the problem is refused."""
         if self.kind == "action":
             names = [action.name for action in problem.actions.actions]
             if self.action not in names:
@@ -255,7 +256,7 @@ def refusals(problem: Problem, step: Step) -> tuple[Limit, ...]:
 def as_limits(
     limits: Iterable[Limit], problem: Problem, state: Floats, rest: Limits = NO_LIMITS
 ) -> Limits:
-    """A person's limits for the search; ``rest`` holds what is not about single steps."""
+    """A person's limits for the search; ``rest`` holds those that are not about single steps."""
     for limit in limits:
         rest = limit.added_to(rest, problem, state)
     return rest

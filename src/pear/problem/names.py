@@ -1,4 +1,5 @@
-"""What do the name of a column and its values tell: who a person is, where, or what they owe?
+"""What do the name of a column and its values reveal: who a person is, where they live, what they
+owe?
 
 Guesses in English, German, Italian and Spanish, for first drafts and warnings only. Where a guess
 is wrong, it errs on the side of leaving a person alone; someone always reviews it.
@@ -89,7 +90,7 @@ OWED = _vocabulary(
     """debt overdue delinq dlq arrear liabil default utiliz utilis schuld ruckstand auslastung
     arretrat insolut ritard deuda atraso impago vencid""",
 )
-"""What nobody should be told to have more of."""
+"""What no plan should increase."""
 
 BORROWED = _vocabulary(
     "credit kredit kredite mutuo mutui credito crediti creditos amount betrag importo importe",
@@ -105,7 +106,7 @@ EARNED = _vocabulary(
     ingreso ingresos salario sueldo ahorro ahorros patrimonio educacion experiencia antiguedad""",
     "vermogen",
 )
-"""What nobody should be told to have less of, if only because it cannot be undone."""
+"""What no plan should decrease, if only because it cannot be undone."""
 
 GRANTED = _vocabulary(
     """grant granted admit admitted hire hired repaid paid eligible pass passed qualified good
@@ -127,7 +128,7 @@ PLACEHOLDERS = _vocabulary(
     """unknown missing none na nan null other others ignore unbekannt sonstige sconosciuto altro
     desconocido otro otros"""
 )
-"""Values that stand for "somebody did not say": nobody is told to move to one."""
+"""Values that stand for "somebody did not say": no plan proposes one."""
 
 
 def words_of(name: str) -> list[str]:
@@ -216,7 +217,7 @@ def is_earned(name: str) -> bool:
 
 
 def outcome(text: str) -> int:
-    """What a class or a target says of the decision: 1 favourable, -1 not, 0 does not tell.
+    """What a class or a target says about the decision: 1 favourable, -1 not, 0 unclear.
 
     >>> [outcome(text) for text in ("approved", "not approved", "deny", "bad", ">50K")]
     [1, -1, -1, -1, 0]
@@ -228,7 +229,7 @@ def outcome(text: str) -> int:
 
 
 def says_something(category: str) -> bool:
-    """Whether a category is more than a mark for what somebody did not say.
+    """Whether a category is an answer, and not a mark for a missing one.
 
     >>> [category for category in ("rent", "?", "other", "unknown") if says_something(category)]
     ['rent']
@@ -238,7 +239,7 @@ def says_something(category: str) -> bool:
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name sounds like a mere number of a row."""
+    """Whether a name sounds like a row number."""
     words = words_of(name)
     return bool(words) and (IDENTIFIER.has(words[-1]) or name.lower().startswith("unnamed"))
 

@@ -21,7 +21,7 @@ STEP_COLUMNS = (
 )  # fmt: skip
 """Columns of a plan's table; the last four only where something is known."""
 ALWAYS = 9
-"""So many of them are there in any case."""
+"""The number of columns that are always there."""
 
 
 def plan_frame(plan: Plan) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
 
 
 def problem_frame(problem: Problem) -> pd.DataFrame:
-    """The features of a problem, a row each, with what the actions make of them in words."""
+    """The features of a problem, a row each, with the actions that change them."""
     space, rows = problem.space, []
     for feature in space.features:
         own = [action for action in problem.actions.actions if action.feature == feature.name]

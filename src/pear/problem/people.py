@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pear.arrays import Indices
 from pear.errors import InvalidData, InvalidRecord
-from pear.problem.checks import is_missing
-from pear.problem.feature import Feature
-from pear.problem.feature_space import FeatureSpace, States
+from pear.problem.features import Feature, FeatureSpace, States
 from pear.problem.tables import Chunk, Source, open_table, require_columns, typed
+from pear.problem.values import is_missing
 
 ROWS_AT_A_TIME = 16_384
 
 NO_FEATURES = FeatureSpace((Feature("no column of a table"),))
-"""Read with these, every column is what its cells say."""
+"""With these, pandas guesses nothing: every column holds what its cells say."""
 
 
 class BadRow(NamedTuple):
@@ -36,8 +36,8 @@ class BadRow(NamedTuple):
 class People:
     """n people of a table.
 
-    ``rows`` ``(n,)`` are their numbers in the whole table, from 0; ``ids`` their own names for
-    themselves, ``states`` ``(n, d)``. ``bad`` lists the other rows.
+    ``rows`` ``(n,)`` are their numbers in the whole table, from 0; ``ids`` their names in it,
+    ``states`` ``(n, d)``. ``bad`` lists the other rows.
     """
 
     rows: NDArray[np.int64]
@@ -62,7 +62,7 @@ class People:
 def read_people(
     path: str | os.PathLike[str], space: FeatureSpace, id_name: str | None = None
 ) -> People:
-    """Everybody of a table. One in which nobody is understood, or two have one id, is refused."""
+    """Everybody in a table; refused where no row fits the problem, or two rows have the same id."""
     source = open_table(path)
     require_columns(source, space)
     name = id_column(source, space, id_name)
@@ -77,7 +77,7 @@ def read_people(
 def labels_of(
     path: str | os.PathLike[str], target: str, rows: NDArray[np.int64]
 ) -> list[Any] | None:
-    """What a column says of the people in these rows; None where the table has no such column."""
+    """The values of a column for these people; None where the table has no such column."""
     source = open_table(path)
     if target not in source.columns:
         return None
@@ -98,7 +98,7 @@ def people_of(chunk: Chunk, space: FeatureSpace, id_name: str | None) -> People:
 
 def fitting_states(
     space: FeatureSpace, table: pd.DataFrame
-) -> tuple[States, NDArray[np.intp], dict[int, str]]:
+) -> tuple[States, Indices, dict[int, str]]:
     """States of the rows that fit the features, and why the others do not.
 
     Returns states ``(n, d)``, the places ``(n,)`` of their rows, and the reasons by place.
@@ -192,7 +192,7 @@ def name_of(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody's record, and what their conversation is kept under."""
+    """A person's record, and the name their conversation is stored under."""
 
     record: Mapping[str, Any]
     key: Mapping[str, Any]

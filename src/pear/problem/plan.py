@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import pandas as pd
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidPlan, InvalidSetting
-from pear.problem.checks import is_finite
+from pear.problem.actions import ActionSpace
 from pear.problem.costs import walk
 from pear.problem.features import States, Value
 from pear.problem.limits import NO_LIMITS, Limits
-from pear.problem.near_misses import lowest_within, near_misses
 from pear.problem.notebook import html_table, plan_frame, plan_title, plot_plan
+from pear.problem.values import is_finite
 
 if TYPE_CHECKING:
     from pear.problem.problem import Problem
@@ -40,9 +41,9 @@ class Certificate:
     lower_bound, upper_bound
         No plan costs less, and the cost of the plan found; None where nothing is known.
     rows, seconds
-        What the search asked of the model, and how long it took.
+        How many rows the search asked the model for, and how long it took.
     max_length, max_changes_per_feature
-        The plans it is about: their most changes, in all and of one feature.
+        The plans it covers: the most changes in all, and of one feature.
     reproducible
         False where the clock ended the search.
     blocking
@@ -118,7 +119,7 @@ class Step:
     Parameters
     ----------
     action, argument, feature
-        What is done, and to which feature.
+        What the person does, and which feature changes.
     before, after
         The feature's values; ``before`` is None where it is missing.
     cost, score_before, score_after
@@ -176,8 +177,8 @@ class Plan:
     problem_fingerprint, model_fingerprint
         The problem and the model it was made for.
     weights, limits
-        Those it was made with, for an auditor: a row of weights, or one per sample, empty where not
-        recorded; and what the person cannot do.
+        What it was made with, for an auditor: one row of weights, or one per sample (empty where
+        not recorded), and what the person cannot do.
 
     Examples
     --------
@@ -306,6 +307,35 @@ def _check_numbers(plan: Plan) -> None:
         raise InvalidPlan(
             f"the plan has {len(plan.steps)} steps and {len(plan.moves)} moves; one is missing"
         )
+    _check_stored(plan)
+
+
+def _check_stored(plan: Plan) -> None:
+    """Counts, bounds, flags and texts are of their kinds; whether they are true is for `verify`."""
+    certificate = plan.certificate
+    fields: list[tuple[str, Any, type]] = [
+        ("rows", certificate.rows, int),
+        ("max_changes_per_feature", certificate.max_changes_per_feature, int),
+        ("reproducible", certificate.reproducible, bool),
+        ("looked_into", certificate.looked_into, str),
+        ("on_grid", plan.on_grid, bool),
+        ("method", plan.method, str),
+    ]
+    if certificate.max_length is not None:
+        fields.append(("max_length", certificate.max_length, int))
+    for i, step in enumerate(plan.steps, 1):
+        for key in ("action", "feature", "words", "reason"):
+            fields.append((f"{key} of step {i}", getattr(step, key), str))
+    for name, value, kind in fields:
+        if type(value) is not kind:
+            what = {int: "a whole number", bool: "true or false", str: "a text"}[kind]
+            raise InvalidPlan(f"the plan's '{name}' must be {what} (got {value!r})")
+    for name in ("lower_bound", "upper_bound"):
+        bound = getattr(certificate, name)
+        needed = certificate.verdict == "bounded"
+        if (needed or bound is not None) and not is_finite(bound):
+            why = "of a bounded plan must be" if needed else "must be"
+            raise InvalidPlan(f"the plan's '{name}' {why} a number (got {bound!r})")
 
 
 # How plans are made of moves
@@ -323,7 +353,7 @@ def plans_along(
     method: str = "exact",
     model_fingerprint: str = "",
 ) -> list[Plan]:
-    """Plans of n sequences of moves from one state; ``score`` is asked once for all of them.
+    """Plans of n sequences of moves from one state; ``score`` is called once for all of them.
 
     It gives the scores ``(m,)`` of m states; for the rest see :func:`make_plans`. A plan that a
     near miss of its steps would spoil does not succeed.
@@ -392,7 +422,7 @@ def make_plans(
     ):
         if len(known) != len(path):
             raise InvalidSetting(
-                f"'scores' must be of the start and after each of {len(moves)} steps "
+                f"'scores' must hold one for the start and one after each of {len(moves)} steps "
                 f"(got {len(known)}); give {len(path)}"
             )
         samples = np.atleast_2d(problem.costs.check_weights(own))
@@ -444,3 +474,65 @@ def _steps(
             )
         )
     return tuple(steps)
+
+
+# What if somebody reaches a little less than a plan says, or a little more?
+
+
+def near_misses(actions: ActionSpace, start: Floats, ends: States) -> tuple[States, Indices]:
+    """Where people may end instead of ``ends`` ``(n, d)``, having begun at ``start`` ``(d,)``.
+
+    Every changed feature with a tolerance is as planned, at its lower end or at its upper end, in
+    all combinations but the planned one: where a score only rises or only falls with each of them,
+    nothing in between is worse.
+
+    Returns
+    -------
+    tuple
+        The states ``(m, d)``, and which of the ends each belongs to ``(m,)``.
+
+    Examples
+    --------
+    >>> from pear.problem import Action, Feature, FeatureSpace
+    >>> space = FeatureSpace((Feature("income", upper=2_550.0),))
+    >>> earn = Action("earn", "income", "add", (50.0,), tolerance=100.0)
+    >>> near_misses(ActionSpace(space, (earn,)), np.array([2_450.0]), np.array([[2_500.0]]))[0]
+    array([[2450.],
+           [2550.]])
+    """
+    found, owners = [np.zeros((0, len(start)))], [np.zeros(0, np.intp)]
+    for number, end in enumerate(ends):
+        columns = np.flatnonzero((actions.tolerances > 0) & (end != start))
+        choices = [
+            _reached(actions, column, start[column], end[column]) for column in columns.tolist()
+        ]
+        combined = np.array(list(product(*choices)), float)[1:]
+        states = np.repeat(end[None], len(combined), axis=0)
+        states[:, columns] = combined.reshape(len(combined), len(columns))
+        found.append(states)
+        owners.append(np.full(len(combined), number, np.intp))
+    return np.concatenate(found), np.concatenate(owners)
+
+
+def _reached(actions: ActionSpace, column: int, start: float, end: float) -> list[float]:
+    """A value as planned, and its lower and upper end."""
+    feature, tolerance = actions.space.features[column], actions.tolerances[column]
+    low, high = end - tolerance, end + tolerance
+    if start < end:
+        low = max(low, start)
+    elif start > end:
+        high = min(high, start)
+    if feature.lower is not None:
+        low = max(low, feature.lower)
+    if feature.upper is not None:
+        high = min(high, feature.upper)
+    return list(dict.fromkeys((float(end), float(low), float(high))))
+
+
+def lowest_within(scores: Floats, owners: Indices, missed: Floats) -> Floats:
+    """The scores ``(n,)`` of ends, each lowered to the score of its worst near miss ``(m,)``; NaN
+    where one of those is unknown."""
+    lowest = scores.copy()
+    with np.errstate(invalid="ignore"):
+        np.minimum.at(lowest, owners, missed)
+    return lowest

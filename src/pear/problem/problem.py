@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -15,29 +15,29 @@ import pandas as pd
 from pear.arrays import Floats
 from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import Action, ActionSpace, phrase
-from pear.problem.checks import at_key, is_finite, is_whole, names_tuple, plain
 from pear.problem.costs import CostGraph, as_samples
 from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike
 from pear.problem.inputs import Interface
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.notebook import html_table, problem_frame
 from pear.problem.plan import Certificate, Plan, Step, make_plans
-from pear.problem.toml_text import toml_path
-from pear.problem.words import Words, check_phrase
+from pear.problem.schema import toml_path
+from pear.problem.values import (
+    Words,
+    at_key,
+    check_phrase,
+    check_type,
+    class_key,
+    is_finite,
+    is_whole,
+    listed_of,
+    names_tuple,
+    plain,
+)
 
 SAID_OF_FEATURES = ("label", "unit", "used", "language", "category_words")
+SAID_OF_THE_GOAL = ("just_enough", "target")
 SAID_OF_ACTIONS = ("phrase", "reviewed", "weeks", "once", "monthly", "priority")
-
-
-def class_key(value: Any) -> str | float:
-    """What makes two spellings of one class equal: True, 1, 1.0, "1" and "true" are one."""
-    text = str(value).strip()
-    if text.lower() in ("true", "false"):
-        return float(text.lower() == "true")
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,9 @@ class Goal:
     target
         The column of a table that holds the decisions taken, if there is one, to compare the model
         with.
+    just_enough
+        A plan whose score exceeds what is required by at most this share, in whole per cent, is
+        called only just enough; with 0 none is.
 
     Raises
     ------
@@ -71,8 +74,14 @@ class Goal:
     threshold: float = 0.5
     margin: float = 0.0
     target: str = ""
+    just_enough: float = 0.01
 
     def __post_init__(self) -> None:
+        if not is_finite(self.just_enough) or not 0 <= self.just_enough < 1:
+            raise at_key(
+                "just_enough",
+                f"'just_enough' must be a number in [0, 1) (got {self.just_enough!r})",
+            )
         if not isinstance(self.target, str):
             raise at_key("target", f"'target' must be a text (got {self.target!r})")
         classes = names_tuple(self.favourable)
@@ -105,7 +114,15 @@ class Goal:
             )
 
     def required(self, limits: Limits = NO_LIMITS) -> float:
-        """The score that must be exceeded, with the larger of the two margins."""
+        """The score that must be exceeded, with the larger of the two margins.
+
+        A margin of the limits that no score can keep is refused.
+        """
+        if limits.margin and self.threshold + limits.margin >= 1:
+            raise InvalidSetting(
+                f"'margin' must leave room below 1 (got {limits.margin!r} in the limits, above a "
+                f"threshold of {self.threshold!r}); no score is above that: give a smaller one"
+            )
         return self.threshold + max(self.margin, limits.margin)
 
 
@@ -121,7 +138,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is applied for: which features hold the amount and the months to pay it back.
+    """The loan applied for: which features hold its amount and the months to pay it back.
 
     ``rate`` is the yearly interest, as a share. Facts to show; no plan depends on them.
 
@@ -183,9 +200,8 @@ UNLIKE_ANYONE = 0.1
 
 @dataclass(frozen=True, init=False, repr=False)
 class Problem:
-    """What people can change, what it costs them, and what decision they need.
-
-    Everything but the model and the person.
+    """What people can change, what it costs them, and what decision they need: everything but the
+    model and the person.
 
     Parameters
     ----------
@@ -202,18 +218,18 @@ class Problem:
     name
         What the problem is called.
     weight_range, default_range
-        (low, high) per weight name: where experts place most people's weights; and for the names
-        left out.
+        (low, high) by weight name, within which experts expect most people's weights, and the range
+        of the weights left out.
     archetypes
         Kinds of people, with the mean and the spread of their weights.
     model, prior
         Where those are kept, as a path relative to the problem's file, or the model's address.
     asked
-        Which features are what is applied for.
+        The features that hold the amount and the months applied for.
     interface
-        How the model is asked and answers, where it does not know itself.
+        How the model is called and how it answers, where the model itself does not say.
     words
-        Those of features and actions in further languages.
+        Labels and phrases of features and actions in further languages.
     edges
         Pairs (parent, child) of feature names: a higher value of the parent makes changes of
         the child harder.
@@ -271,21 +287,30 @@ class Problem:
         *,
         edges: Iterable[tuple[str, str]] | None = None,
     ) -> None:
-        space = space if isinstance(space, FeatureSpace) else FeatureSpace(tuple(space))
-        actions = (
-            actions if isinstance(actions, ActionSpace) else ActionSpace(space, tuple(actions))
-        )
+        if not isinstance(space, FeatureSpace):
+            space = FeatureSpace(listed_of(Feature, space, "the features"))
+        if not isinstance(actions, ActionSpace):
+            actions = ActionSpace(space, listed_of(Action, actions, "the actions"))
         if costs is not None and edges is not None:
             raise InvalidProblem("'edges' are in 'costs' already; give one of the two")
-        costs = CostGraph(space, tuple(edges or ())) if costs is None else costs
+        pairs: Any = () if edges is None else edges
+        costs = CostGraph(space, pairs) if costs is None else costs
         given = (space, actions, costs, goal or Goal(), max_length, name, weight_range or {})
-        rest = (default_range, tuple(archetypes), model, prior, asked, words or {})
+        kinds = listed_of(Archetype, archetypes, "'archetypes'")
+        rest = (default_range, kinds, model, prior, asked, words or {})
         stated = (*given, *rest, interface or Interface())
         for stored, value in zip(fields(self), stated, strict=True):
             object.__setattr__(self, stored.name, value)
         self._check()
 
     def _check(self) -> None:
+        tables = {"costs": CostGraph, "goal": Goal, "interface": Interface}
+        for key, kind in {**tables, "weight_range": Mapping, "words": Mapping}.items():
+            check_type(key, getattr(self, key), kind)
+        if self.asked is not None:
+            check_type("asked", self.asked, Asked)
+        for said in self.words.values():
+            check_type("words", said, Words)
         if self.actions.space != self.space or self.costs.space != self.space:
             raise InvalidProblem(
                 "actions and costs must be over the problem's own features; give lists of features "
@@ -349,7 +374,7 @@ class Problem:
         for key in ("amount", "months") if self.asked else ():
             name = getattr(self.asked, key)
             known = [feature.name for feature in self.space.features if feature.is_number]
-            if name and name not in known:
+            if (name or key == "amount") and name not in known:
                 raise at_key(
                     f"asked.{key}",
                     f"'{key}' must name a feature that is a number (got {name!r}); "
@@ -369,7 +394,7 @@ class Problem:
                     if name not in names:
                         raise at_key(
                             toml_path("words", language, key, name),
-                            f"there is no {name!r} to say this of; there are {', '.join(names)}",
+                            f"there is nothing called {name!r}; there are {', '.join(names)}",
                         )
             for name, categories in said.categories.items():
                 for category in categories:
@@ -385,8 +410,8 @@ class Problem:
     def in_language(self, language: str) -> Problem:
         """The same problem, said in another language; English is what it says by itself.
 
-        States, moves and the fingerprint are the same. What has no words in the language is
-        said as it stands, with numbers written as the language writes them.
+        States, moves and the fingerprint are the same. What has no words in that language stays as
+        it is, with numbers in the style of the language.
         """
         said = self.words.get(language, Words())
         features = tuple(
@@ -403,14 +428,17 @@ class Problem:
             replace(action, phrase=said.phrases.get(action.name, action.phrase))
             for action in self.actions.actions
         )
+        return replace(self._said_with(features, actions), words={})
+
+    def with_unused(self, names: Collection[str]) -> Problem:
+        """The same problem, in which the model uses all features but these."""
+        features = tuple(replace(f, used=f.name not in names) for f in self.space.features)
+        return self._said_with(features, self.actions.actions)
+
+    def _said_with(self, features: tuple[Feature, ...], actions: tuple[Action, ...]) -> Problem:
         space = FeatureSpace(features)
-        return replace(
-            self,
-            space=space,
-            actions=ActionSpace(space, actions),
-            costs=replace(self.costs, space=space),
-            words={},
-        )
+        costs = replace(self.costs, space=space)
+        return replace(self, space=space, actions=ActionSpace(space, actions), costs=costs)
 
     def say(self, step: Step) -> str:
         """A step of a plan for this problem, in the words of this problem's language."""
@@ -462,8 +490,8 @@ class Problem:
         Parameters
         ----------
         given
-            One vector ``(p,)``, samples ``(s, p)``, or a number for each weight by name. Left
-            out: :attr:`usual_weights`.
+            One vector ``(p,)``, samples ``(s, p)``, or a number for each weight by name: a dict or
+            a row of a table, or a table for samples. Left out: :attr:`usual_weights`.
 
         Raises
         ------
@@ -488,8 +516,11 @@ class Problem:
         return as_samples(self.costs.check_weights(each), n)
 
     def _by_name(self, given: Any) -> Any:
-        if not isinstance(given, Mapping):
+        if isinstance(given, pd.DataFrame):
+            return np.stack([self._by_name(row) for _, row in given.iterrows()])
+        if not isinstance(given, (Mapping, pd.Series)):
             return given
+        given = dict(given)
         absent = [name for name in self.weight_names if name not in given]
         if absent:
             raise InvalidSetting(f"weights are missing for {', '.join(absent)}")
@@ -504,14 +535,14 @@ class Problem:
     def fingerprint(self) -> str:
         """A short hash of everything that decides what plans exist and what they cost.
 
-        What is only said of features and actions is left out: it changes no plan.
+        Labels, phrases and other words are left out: they change no plan.
         """
         content = {
             "features": [_without(asdict(f), *SAID_OF_FEATURES) for f in self.space.features],
             "actions": [_decides(action) for action in self.actions.actions],
             "edges": self.costs.edges,
             "cost": [self.costs.floor, self.costs.offset, self.costs.zero_change],
-            "goal": _without(asdict(self.goal), "target"),
+            "goal": _without(asdict(self.goal), *SAID_OF_THE_GOAL),
             "max_length": self.max_length,
         }
         text = json.dumps(_canonical(content), sort_keys=True)
@@ -552,7 +583,8 @@ def _without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _decides(action: Action) -> dict[str, Any]:
-    """What of an action decides about plans; without a tolerance it is what it was before those."""
+    """What decides which plans an action gives; no tolerance is left out, so that the fingerprints
+    of older plans still match."""
     content = _without(asdict(action), *SAID_OF_ACTIONS)
     return content if action.tolerance else _without(content, "tolerance")
 

@@ -1,4 +1,4 @@
-"""What does ``pear check`` say of a problem: its actions in words, and what looks wrong?"""
+"""What does ``pear check`` say about a problem: its actions in words, and what looks wrong?"""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.problem import names
 from pear.problem.actions import Action, Requirement
-from pear.problem.checks import plain
-from pear.problem.feature import Feature
-from pear.problem.feature_space import States
+from pear.problem.features import Feature, States
 from pear.problem.problem import Problem
-from pear.problem.words import show_number
+from pear.problem.values import plain, show_number
 
 BATCH = 8_192
 
 MANY, SAME_ORDER = 20, 0.9999
-"""Different values, and the rank correlation, from which one number tells another."""
+"""The number of different values, and the rank correlation, from which one number is taken to
+determine another."""
 
 
 def describe_actions(problem: Problem, states: States | None = None) -> list[str]:
-    """Each action in words, said to someone of ``states`` ``(n, d)`` whom it applies to.
+    """Each action in words, for somebody among ``states`` ``(n, d)`` to whom it applies.
 
     >>> from pear.problem import ActionSpace, CostGraph, FeatureSpace
     >>> space = FeatureSpace((Feature("income", scale=(0.0, 6000.0), unit="€"),))
@@ -51,10 +50,11 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
 def _fact_words(action: Action) -> str:
     """What is known of an action's time and money: ", 4 to 40 weeks, 200 once"."""
     said = []
-    for key, unit in (("weeks", " weeks"), ("once", " once"), ("monthly", " a month")):
+    units = (("weeks", " weeks", "at once"), ("once", " once", "no extra cost"))
+    for key, unit, nothing in (*units, ("monthly", " a month", "nothing a month")):
         if facts := getattr(action, key):
             ends = dict.fromkeys([show_number(min(facts)), show_number(max(facts))])
-            said.append(f", {' to '.join(ends)}{unit}")
+            said.append(f", {' to '.join(ends)}{unit}" if any(facts) else f", {nothing}")
     return "".join(said)
 
 
@@ -78,7 +78,8 @@ def middle_states(problem: Problem) -> States:
 
 
 def odd_actions(problem: Problem, states: States | None = None) -> list[str]:
-    """What someone should look at again, as sentences; more with people's states ``(n, d)``."""
+    """What somebody should review, as sentences; more is checked where states ``(n, d)`` are
+    given."""
     found = [
         *_doubtful_goal(problem),
         *_changes_nobody_should_ask_for(problem),
@@ -122,7 +123,7 @@ def _requirement_words(requirement: Requirement) -> str:
 
 
 def unreviewed(problem: Problem) -> list[str]:
-    """Names of the actions of a draft that nobody has agreed to yet.
+    """Names of the actions of a draft that nobody has approved yet.
 
     >>> from pear.problem import ActionSpace, CostGraph, FeatureSpace
     >>> space = FeatureSpace((Feature("income"),))
@@ -141,13 +142,13 @@ def _doubtful_goal(problem: Problem) -> Iterator[str]:
         for value in yes:
             yield (
                 f"the favourable class is '{value}' of '{goal.target}', which sounds like the "
-                "decision people fear; look at 'favourable' of the goal again"
+                "decision people fear; check 'favourable' of the goal"
             )
     for value in goal.favourable:
         if names.outcome(str(value)) < 0:
             yield (
                 f"the favourable class is '{value}', which sounds like the decision people fear; "
-                "look at 'favourable' of the goal again"
+                "check 'favourable' of the goal"
             )
 
 
@@ -185,7 +186,7 @@ _MISJUDGED = "costs misjudge changes out there: widen 'scale', or bound the acti
 
 
 def _people_beyond_scale(problem: Problem, states: States) -> Iterator[str]:
-    """People of the data who are, or whom an add action brings, outside of a feature's scale."""
+    """People in the data who lie outside a feature's scale, or whom an action takes there."""
     actions = problem.actions
     outside = np.zeros(len(actions), bool)
     scales = [
@@ -231,7 +232,7 @@ def _raised_debts(problem: Problem) -> Iterator[str]:
 
 
 def _bound_together(problem: Problem, states: States) -> Iterator[str]:
-    """Numbers of which one tells the other: who changes one only is nobody who can be."""
+    """Pairs of numbers of which one determines the other: nobody can change one of them alone."""
     numbers = [i for i, f in enumerate(problem.space.features) if f.is_number]
     changed = {problem.space.index(action.feature) for action in problem.actions.actions}
     some = states[:BATCH, numbers]
@@ -247,8 +248,8 @@ def _bound_together(problem: Problem, states: States) -> Iterator[str]:
         if abs(together) > SAME_ORDER:
             one, other = (problem.space.features[numbers[i]].name for i in (first, second))
             yield (
-                f"'{one}' and '{other}' tell the same in the data, and a step changes one without "
-                "the other; let the model be asked about one of them, or take out the step"
+                f"'{one}' and '{other}' hold the same information in the data, and a step changes "
+                "only one of them; give the model only one, or remove the step"
             )
 
 
@@ -285,7 +286,7 @@ def _never_applicable(problem: Problem, states: States) -> Iterator[str]:
 def _unreachable_requirements(problem: Problem, states: States) -> Iterator[str]:
     actions = problem.actions
     for number, column, requirement in actions.requirement_tables:
-        start: NDArray[np.float64] = np.unique(states[:, column])
+        start: Floats = np.unique(states[:, column])
         if actions.requirement_met(column, requirement, start).any():
             continue
         moves = np.flatnonzero(actions.feature_of == column)

@@ -1,172 +1,91 @@
-"""Which keys may stand in ``problem.toml``, and of which type is each?
+"""Which keys does ``problem.toml`` have, and how are its values written?
 
-The tables below are the only list of keys: the reader checks against them, and a test
-holds ``docs/problem-file.md`` to them.
+The tables below are the only list of keys: the reader checks against them, and a test holds
+``docs/problem-file.md`` to them. Values are checked by the class that holds them.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from pear.errors import InvalidProblem
-from pear.problem.checks import is_finite, is_number, is_whole, plain, shown
-from pear.problem.toml_text import toml_path
-
-Check = Callable[[Any], bool]
+from pear.problem.values import is_finite, is_whole, plain, shown
 
 
 @dataclass(frozen=True)
 class Key:
-    """What a key holds, in words and as a test; ``required`` keys may not be left out."""
+    """A key: whether it holds a value, a table or a list of tables, and what it must be where it is
+    required.
 
-    words: str
-    check: Check
-    required: bool = False
+    Values are checked by the class that holds them.
+    """
 
-
-def _list_of(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(check(item) for item in value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    shape: Literal["value", "table", "tables"] = "value"
+    required: str = ""
 
 
-def _is_value(value: Any) -> bool:
-    return isinstance(value, (str, bool)) or is_number(value)
+VALUE, TABLE, TABLES = Key(), Key("table"), Key("tables")
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
+def _values(*names: str) -> dict[str, Key]:
+    return dict.fromkeys(names, VALUE)
 
-
-def _is_number_or_none(value: Any) -> bool:
-    return is_number(value) or value == "none"
-
-
-def _is_pair(check: Check) -> Check:
-    return lambda value: _list_of(check)(value) and len(value) == 2
-
-
-TEXT = Key("a text", _is_text)
-NUMBER = Key("a number", is_number)
-FLAG = Key("true or false", lambda value: isinstance(value, bool))
-VALUE = Key("a text, a number or true or false", _is_value)
-VALUES = Key("a list of texts, numbers or truth values", _list_of(_is_value))
-TABLE = Key("a table", _is_table)
-RANGE = Key("a list of two numbers", _is_pair(is_number))
-FACT = Key(
-    "a number, or a list with one for each argument",
-    lambda value: is_number(value) or _list_of(is_number)(value),
-)
-NUMBER_OR_NONE = Key('a number or "none"', _is_number_or_none)
 
 PROBLEM_KEYS = {
-    "format": Key("1", lambda value: value == 1 and is_whole(value)),
-    "name": TEXT,
-    "max_length": Key("a whole number", is_whole),
+    **_values("format", "name", "max_length"),
     "goal": TABLE,
-    "features": Key("a table", _is_table, required=True),
-    "actions": Key("a table", _is_table, required=True),
+    "features": Key("table", required="a table"),
+    "actions": Key("table", required="a table"),
     "costs": TABLE,
     "weights": TABLE,
-    "archetypes": Key("a list of tables", _list_of(_is_table)),
+    "archetypes": TABLES,
     "model": TABLE,
     "prior": TABLE,
     "asked": TABLE,
     "words": TABLE,
 }
-ASKED_KEYS = {"amount": Key("a text", _is_text, required=True), "months": TEXT, "rate": NUMBER}
-GOAL_KEYS = {"favourable": VALUES, "threshold": NUMBER, "margin": NUMBER, "target": TEXT}
+ASKED_KEYS = {"amount": Key(required="the name of a feature"), **_values("months", "rate")}
+GOAL_KEYS = _values("favourable", "threshold", "margin", "just_enough", "target")
 FEATURE_KEYS = {
-    "kind": Key("a text", _is_text, required=True),
-    "label": TEXT,
-    "unit": TEXT,
-    "lower": NUMBER,
-    "upper": NUMBER,
-    "scale": RANGE,
-    "categories": Key("a list of texts", _list_of(_is_text)),
-    "ordered": FLAG,
-    "levels": Key("a list of numbers", _list_of(is_number)),
-    "immutable": FLAG,
-    "protected": FLAG,
-    "missing_counts_as": VALUE,
-    "used": FLAG,
+    "kind": Key(required="numeric, integer, categorical or boolean"),
+    **_values("label", "unit", "lower", "upper", "scale", "categories", "ordered", "levels"),
+    **_values("immutable", "protected", "missing_counts_as", "used"),
 }
 ACTION_KEYS = {
-    "feature": Key("a text", _is_text, required=True),
-    "mode": Key("a text", _is_text, required=True),
-    "arguments": Key(
-        "a list, or a range of from, to and step or count",
-        lambda value: _is_table(value) or _list_of(_is_value)(value),
-        required=True,
-    ),
-    "direction": TEXT,
-    "from_missing": FLAG,
-    "lower": NUMBER,
-    "upper": NUMBER,
-    "requires": Key("a list of tables", _list_of(_is_table)),
-    "phrase": TEXT,
-    "reviewed": FLAG,
-    "weeks": FACT,
-    "once": FACT,
-    "monthly": FACT,
-    "priority": Key("a whole number", is_whole),
-    "tolerance": NUMBER,
+    "feature": Key(required="the name of a feature"),
+    "mode": Key(required="set or add"),
+    "arguments": Key(required="a list, or a range of from, to and step or count"),
+    **_values("direction", "from_missing", "lower", "upper"),
+    "requires": TABLES,
+    **_values("phrase", "reviewed", "weeks", "once", "monthly", "priority", "tolerance"),
 }
 REQUIREMENT_KEYS = {
-    "feature": Key("a text", _is_text, required=True),
-    "values": VALUES,
-    "lower": NUMBER,
-    "upper": NUMBER,
+    "feature": Key(required="the name of a feature"),
+    **_values("values", "lower", "upper"),
 }
-COST_KEYS = {
-    "floor": NUMBER_OR_NONE,
-    "offset": NUMBER,
-    "zero_change": NUMBER_OR_NONE,
-    "edges": Key("a list of [parent, child] pairs", _list_of(_is_pair(_is_text))),
-}
-WEIGHT_KEYS = {"default": RANGE, "ranges": TABLE}
+COST_KEYS = _values("floor", "offset", "zero_change", "edges")
+WEIGHT_KEYS = {"default": VALUE, "ranges": TABLE}
 ARCHETYPE_KEYS = {
-    "name": Key("a text", _is_text, required=True),
-    "share": NUMBER,
-    "mean": Key("a table of numbers", _is_table, required=True),
-    "spread": Key(
-        "a number or a table of numbers",
-        lambda value: is_number(value) or _is_table(value),
-        required=True,
-    ),
+    "name": Key(required="a text"),
+    "share": VALUE,
+    "mean": Key("table", required="a table of numbers"),
+    "spread": Key(required="a number or a table of numbers"),
 }
-MODEL_KEYS = {"path": TEXT, "url": TEXT, "output": TEXT, "classes": VALUES, "inputs": TABLE}
+MODEL_KEYS = {**_values("path", "url", "output", "classes"), "inputs": TABLE}
 INPUT_KEYS = {
-    "feature": TEXT,
-    "encoding": TEXT,
-    "categories": Key("a list of texts", _list_of(_is_text)),
-    "codes": Key("a list of numbers", _list_of(is_number)),
-    "subtract": NUMBER,
-    "divide": NUMBER,
-    "clip": FLAG,
-    "missing": VALUE,
+    **_values("feature", "encoding", "categories", "codes"),
+    **_values("subtract", "divide", "clip", "missing"),
 }
-PRIOR_KEYS = {"path": Key("a text", _is_text, required=True)}
-TEXTS = Key(
-    "a table of texts", lambda value: _is_table(value) and all(map(_is_text, value.values()))
-)
-WORD_KEYS = {
-    "labels": TEXTS,
-    "units": TEXTS,
-    "phrases": TEXTS,
-    "categories": Key(
-        "a table of tables of texts",
-        lambda value: _is_table(value) and all(map(TEXTS.check, value.values())),
-    ),
-}
+PRIOR_KEYS = {"path": Key(required="a file")}
+WORD_KEYS = dict.fromkeys(("labels", "units", "phrases", "categories"), TABLE)
 
 ALL_KEYS: dict[str, dict[str, Key]] = {
     "": PROBLEM_KEYS,
@@ -189,11 +108,11 @@ RENAMED = {
     "missing": "it used to be put in before the model was asked; now the model gets the missing "
     "value itself. Write 'missing_counts_as' for what costs see, and leave filling in to the model",
 }
-"""Keys that meant something else once, and what to write today."""
+"""Keys that used to mean something else, and what to write today."""
 
 
 def checked_table(content: Any, keys: Mapping[str, Key], *path: str) -> dict[str, Any]:
-    """A table whose keys are known and of their types, or a refusal naming the key's path.
+    """A table with known keys of the right shape, or a refusal that names the path of the key.
 
     >>> checked_table({"floor": 1}, COST_KEYS, "costs")
     {'floor': 1}
@@ -201,25 +120,30 @@ def checked_table(content: Any, keys: Mapping[str, Key], *path: str) -> dict[str
     Traceback (most recent call last):
     pear.errors.InvalidProblem: costs.flor is not a key (got 1); did you mean 'floor'?
     """
-    if not isinstance(content, dict):
-        raise InvalidProblem(f"{toml_path(*path)} must be a table (got {shown(content)})")
+    _check_shape(content, "table", *path)
     for name, value in content.items():
-        where = toml_path(*path, name)
         if name not in keys:
-            if name in RENAMED:
-                raise InvalidProblem(f"{where} is not a key (got {value!r}); {RENAMED[name]}")
             near = difflib.get_close_matches(name, keys, 1)
             remedy = f"did you mean '{near[0]}'?" if near else f"the keys are {', '.join(keys)}"
-            raise InvalidProblem(f"{where} is not a key (got {value!r}); {remedy}")
-        if not keys[name].check(value):
-            raise InvalidProblem(f"{where} must be {keys[name].words} (got {shown(value)})")
+            raise InvalidProblem(
+                f"{toml_path(*path, name)} is not a key (got {value!r}); "
+                f"{RENAMED.get(name, remedy)}"
+            )
+        _check_shape(value, keys[name].shape, *path, name)
     for name, key in keys.items():
         if key.required and name not in content:
             raise InvalidProblem(
                 f"{toml_path(*path, name)} is missing (got {', '.join(content) or 'nothing'}); "
-                f"it must be {key.words}"
+                f"it must be {key.required}"
             )
-    return content
+    return dict(content)
+
+
+def _check_shape(content: Any, shape: str, *path: str) -> None:
+    if shape == "table" and not isinstance(content, dict):
+        raise InvalidProblem(f"{toml_path(*path)} must be a table (got {shown(content)})")
+    if shape == "tables" and not isinstance(content, list):
+        raise InvalidProblem(f"{toml_path(*path)} must be a list of tables (got {shown(content)})")
 
 
 MOST_VALUES = 10_000
@@ -244,7 +168,7 @@ def expand_grid(grid: Any) -> tuple[Any, ...]:
         return tuple(grid)
     if not isinstance(grid, Mapping):
         raise InvalidProblem(
-            f"must be a list, {{from, to, step}} or {{from, to, count}} (got {shown(grid)})"
+            f"must be a list, or a range of from, to and step or count (got {shown(grid)})"
         )
     unknown = [key for key in grid if key not in GRID_KEYS]
     if unknown:
@@ -317,3 +241,67 @@ def shorten_grid(values: Sequence[Any]) -> Any:
         if [(type(v), v) for v in read] == [(type(v), v) for v in plain_list]:
             return grid
     return plain_list
+
+
+# How plain data is written as TOML, with comments a person can read
+
+WIDTH = 96
+
+
+def toml_value(value: Any) -> str:
+    """One value on one line; numbers are written so that they are read back exactly.
+
+    >>> print(toml_value([1, 2.5, "say \\"hi\\"", True]))
+    [1, 2.5, "say \\"hi\\"", true]
+    >>> print(toml_value({"from": 1, "a->b": 2}))
+    { from = 1, "a->b" = 2 }
+    """
+    value = plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        # JSON's escapes are TOML's; only DEL is forbidden in one and not in the other.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        content = ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items())
+        return "{ " + content + " }"
+    raise TypeError(f"a {type(value).__name__} cannot be written as TOML")
+
+
+def toml_key(key: str) -> str:
+    """A key, in quotes where TOML needs them."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
+
+
+def toml_path(*keys: str) -> str:
+    """The path of a key as TOML writes it: ``features."a b".lower``.
+
+    >>> print(toml_path("features", "a b", "lower"))
+    features."a b".lower
+    """
+    return ".".join(toml_key(key) for key in keys)
+
+
+def toml_line(key: str, value: Any) -> str:
+    """``key = value``; a long list is broken over several lines."""
+    line = f"{toml_key(key)} = {toml_value(value)}"
+    if len(line) <= WIDTH or not isinstance(value, (list, tuple)):
+        return line
+    lines, current = [f"{toml_key(key)} = ["], "   "
+    for item in value:
+        text = f" {toml_value(item)},"
+        if len(current) + len(text) > WIDTH and current.strip():
+            lines.append(current)
+            current = "   "
+        current += text
+    return "\n".join([*lines, current, "]"])
+
+
+def toml_table(header: str, content: Mapping[str, Any], comment: str = "") -> str:
+    """A table with its header, and a comment above it."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    return "\n".join([*lines, header, *(toml_line(key, value) for key, value in content.items())])

@@ -30,22 +30,21 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from pear.errors import InvalidData
-from pear.problem.checks import is_missing
-from pear.problem.feature import Feature
-from pear.problem.feature_space import FeatureSpace
+from pear.problem.features import Feature, FeatureSpace
+from pear.problem.values import is_missing
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 OTHER_TABLES = (".json", ".jsonl", ".feather", ".arrow", ".orc", ".avro", ".zip", ".gz", ".bz2",
                 ".xz", ".zst")  # fmt: skip
-"""Endings of further files that may well hold people, and that we do not read."""
+"""Endings of other files that may well hold people, and that we do not read."""
 
 MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"})
 """Texts that stand for a missing value, unless the feature has a category of that name."""
 
 UNKNOWN = "?"
-"""Among texts a value of its own: so pandas reads it, and it is a category to a model then."""
+"""A value of its own among texts: pandas reads it so, and a model takes it for a category."""
 
 BLOCK = 1 << 20
 """Bytes of text parsed at a time."""
@@ -65,7 +64,7 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows that follow each other.
+    """Consecutive rows.
 
     ``first`` is the number of the first row, counted from 0 over all files. ``frame`` holds
     the rows that could be read, indexed by their number; ``broken`` the reason for the others.
@@ -139,7 +138,7 @@ class Source:
 
 
 def open_table(path: str | os.PathLike[str]) -> Source:
-    """The table at a path, after a look at every file of it: nothing starts on a broken one."""
+    """The table at a path. Every file is checked first, so that nothing starts on a broken one."""
     place = Path(path)
     if place.is_dir():
         files = _files_in(place)
@@ -182,9 +181,8 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Mapping[int,
 
 
 def typed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
-    """Cells as values: numbers where a feature is one, texts where it has categories.
-
-    What is not a number stays text, so that only its row is refused, with what it says.
+    """Cells as values: numbers for features that are numbers, texts for categories. What is not a
+    number stays text, so that only its row is refused, and the message shows it.
 
     >>> space = FeatureSpace((Feature("age", "integer"),))
     >>> typed(pd.DataFrame({"age": ["39", "old", "NA"]}, dtype=object), space)["age"].tolist()
@@ -235,7 +233,8 @@ def _check_ending(file: Path) -> None:
 
 
 def _files_in(folder: Path) -> tuple[Path, ...]:
-    """The tables of a folder by name; people in a file we would pass over are never lost."""
+    """The tables in a folder by name; a file that would be passed over is refused, so that nobody
+    is lost."""
     with _reading(folder):
         entries = [e for e in sorted(folder.iterdir()) if not e.name.startswith((".", "_"))]
     # Notes may lie beside tables: in a folder, .txt is no table.
@@ -587,7 +586,7 @@ def _guessed(column: pd.Series, from_text: bool) -> pd.Series:
             numbers.append(number)
         else:
             return pd.Series(numbers, index=column.index, dtype=float)
-    # With spaces around them, which pandas keeps: so a model has learnt them.
+    # With the spaces around them, which pandas keeps, so that a model has learnt them.
     values = [
         None if _value(cell, False, MISSING_TEXTS - {UNKNOWN}) is None else cell
         for cell in column.tolist()

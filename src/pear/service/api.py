@@ -6,7 +6,8 @@ The description is a page made from the same source as OpenAPI; nothing is loade
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any
 
@@ -15,13 +16,16 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
+from pear.elicitation import Question, Result
+from pear.elicitation.shown import Line, Told, ToldPlan, ToldQuestion, ToldResult, tell
+from pear.elicitation.words import points
+from pear.problem import Plan
 from pear.service import conversations, schemas
 from pear.service.conversations import Says, View
 from pear.service.engine import example_people
 from pear.service.schemas import ServiceError, responses
-from pear.service.service import address_of, service_of
-from pear.service.store import Request
-from pear.service.words import page, presenter_of
+from pear.service.service import address_of, notices, page, service_of, words_of
+from pear.service.store.database import Request
 
 router = APIRouter(prefix="/api/v1")
 
@@ -71,7 +75,7 @@ async def problem(request: HttpRequest) -> schemas.ProblemFacts:
 
 def shown(request: HttpRequest, view: View) -> Response:
     """What a person sees, as JSON."""
-    content = presenter_of(request).conversation(view)
+    content = conversation(request, view)
     headers = WAITING if view.standing is None else None
     return Response(content.model_dump_json(), 200, headers, "application/json")
 
@@ -220,6 +224,131 @@ async def people(request: HttpRequest) -> dict[str, dict[str, Any]]:
     return await run_in_threadpool(example_people, service.settings)
 
 
+# What a person sees
+
+
+def conversation(request: HttpRequest, view: View) -> schemas.ConversationView:
+    """A conversation with its values and its words."""
+    service, words = service_of(request), words_of(request)
+    found, standing = view.conversation, view.standing
+    bar = service.problem.goal.required()
+    whole = schemas.ConversationView(
+        stage=standing.stage if standing else "waiting",
+        version=found.version,
+        shown=view.shown,
+        place=view.place,
+        score=points(standing.score if standing else found.outcome.score, bar) / 100,
+        bar=bar,
+        expires_at=found.expires_at,
+        problem_fingerprint=found.problem_fingerprint,
+        model_fingerprint=found.model_fingerprint,
+        progress=schemas.Progress(
+            answered=found.questions, left=None, most=service.settings.max_questions
+        ),
+        limits=[
+            schemas.Limit(id=limit.id, words=words.limit(limit), **limit.to_dict())
+            for limit in (standing.limits if standing else ())
+        ],
+        notices=notices(view, words),
+    )
+    if standing is None:
+        return whole
+    told, question, result = tell(standing, words), standing.question, standing.result
+    if question is not None and told.question is not None:
+        whole.progress.left = question.questions_left
+        whole.question = _question(question, told.question)
+    if result is not None and told.result is not None:
+        whole.result = _result(result, told.result, found.updated_at)
+    elif result is not None:
+        why = words.texts(f"no_plan.{told.why_none}")
+        whole.no_plan = _no_plan(result, told, why)
+    return whole
+
+
+def _question(question: Question, told: ToldQuestion) -> schemas.Question:
+    efforts = question.efforts or (1.0,) * len(question.plans)
+    cards = zip(question.plans, told.plans, efforts, strict=True)
+    return schemas.Question(
+        id=question.id,
+        number=question.number,
+        progress=told.progress,
+        plans=[_card(plan, said, effort) for plan, said, effort in cards],
+        facts=_lines(told.facts),
+        lines=_lines(told.lines),
+        shared=_lines(told.shared),
+    )
+
+
+def _lines(lines: Sequence[Line]) -> list[schemas.Line]:
+    return [
+        schemas.Line(label=line.label, now=line.now, cells=[cell.value for cell in line.cells])
+        for line in lines
+    ]
+
+
+def _card(plan: Plan, told: ToldPlan, effort: float = 1.0) -> schemas.PlanCard:
+    return schemas.PlanCard(
+        steps=[
+            schemas.Step(
+                words=said.words,
+                feature=step.feature,
+                before=step.before,
+                after=step.after,
+                score_before=said.before / 100,
+                score_after=said.after / 100,
+                weeks=step.weeks,
+                once=step.once,
+                monthly=step.monthly,
+                takes=said.takes,
+                reason=said.reason,
+                refusals=[refusal.limit.to_dict() for refusal in said.refusals],
+            )
+            for step, said in zip(plan.steps, told.steps, strict=True)
+        ],
+        score=told.points / 100,
+        effort=effort,
+        time=told.time,
+        money=told.money,
+        loan=told.loan,
+        loan_in_all=told.loan_in_all,
+        thin=told.thin,
+    )
+
+
+def _result(result: Result, told: ToldResult, made_at: float) -> schemas.Result:
+    plan = result.plan
+    known = bool(plan.steps) and result.confidence >= 0
+    others = zip(result.alternatives, told.alternatives, strict=True)
+    return schemas.Result(
+        plan=_card(plan, told.plan),
+        confidence=result.confidence if known else None,
+        confidence_words=told.certainty if known else "",
+        certificate_words=told.proof,
+        verdict=plan.certificate.verdict,
+        made_at=made_at,
+        more=told.more,
+        alternatives=[
+            schemas.Alternative(steps=other.length, plan=_card(other, said, other.cost / plan.cost))
+            for other, said in others
+        ],
+    )
+
+
+def _no_plan(result: Result, told: Told, why: str) -> schemas.NoPlan:
+    # Of many ways to loosen limits, few are suggested.
+    suggested = zip(result.loosenings, told.suggestions, strict=False)
+    return schemas.NoPlan(
+        verdict=result.plan.certificate.verdict,
+        words=why,
+        loosenings=[
+            schemas.Loosening(
+                limits=said.ids.split(","), words=said.words, plan=_card(item.plan, said.plan)
+            )
+            for item, said in suggested
+        ],
+    )
+
+
 # The description
 
 
@@ -236,8 +365,16 @@ async def reference(request: HttpRequest) -> Response:
     """The API for people who write programs."""
     whole = request.app.openapi()
     groups = _groups(whole)
-    errors = _fields(whole, {"$ref": "#/components/schemas/ProblemDetails"})
-    return page(request, "reference.html", groups=groups, errors=errors, about=whole["info"])
+    shapes = _shapes(whole, groups)
+    return page(
+        request,
+        "reference.html",
+        groups=groups,
+        shapes=shapes,
+        named={shape["name"] for shape in shapes},
+        errors=_fields(whole, {"$ref": "#/components/schemas/ProblemDetails"}),
+        base=str(request.base_url).rstrip("/"),
+    )
 
 
 def _groups(description: Schema) -> list[dict[str, Any]]:
@@ -266,7 +403,7 @@ def _route(description: Schema, path: str, method: str, route: Schema) -> dict[s
         "parameters": [
             {
                 "name": parameter["name"],
-                "type": _type(parameter.get("schema", {})),
+                "parts": [_type(parameter.get("schema", {}))],
                 "required": parameter.get("required", False),
                 "about": parameter.get("description", ""),
             }
@@ -280,6 +417,21 @@ def _route(description: Schema, path: str, method: str, route: Schema) -> dict[s
         "answer": list(_fields(description, answer)) if answer else [],
         "statuses": [status for status in answers if not status.startswith("2")],
     }
+
+
+def _shapes(description: Schema, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The objects that the fields of routes name, and those that these name, in that order."""
+    fields = [f for g in groups for r in g["routes"] for f in (*r["body"], *r["answer"])]
+    found: dict[str, dict[str, Any]] = {}
+    while fields:
+        for part in fields.pop(0)["parts"]:
+            whole = description["components"]["schemas"].get(part, {})
+            if "properties" not in whole or part in found:
+                continue
+            inner = list(_fields(description, whole))
+            found[part] = {"name": part, "about": whole.get("description", ""), "fields": inner}
+            fields += inner
+    return list(found.values())
 
 
 def _content(part: Schema) -> Schema | None:
@@ -304,7 +456,7 @@ def _fields(description: Schema, schema: Schema) -> Iterator[dict[str, Any]]:
     for name, field in whole.get("properties", {}).items():
         yield {
             "name": name,
-            "type": _type(field),
+            "parts": re.findall(r"\w+|\W+", _type(field)),
             "required": name in needed,
             "about": field.get("description", ""),
         }

@@ -1,13 +1,10 @@
-"""How do the parts become one web application, and what happens around every request?"""
+"""How do the parts become one web application, and what does it answer when something is wrong?"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import secrets
-import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any
@@ -16,11 +13,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import pear
 from pear.errors import (
@@ -31,17 +26,26 @@ from pear.errors import (
     PearError,
     WorkerFailed,
 )
-from pear.service import api, lender, lender_pages, operation, pages, staff
-from pear.service.access import ReplayMismatch
+from pear.service import api, operation, pages
 from pear.service.conversations import ServedElsewhere, Stale
-from pear.service.database import DatabaseUnavailable
-from pear.service.operation import note
-from pear.service.schemas import MEDIA_TYPE, ProblemDetails, ServiceError, retry_later
-from pear.service.service import PinNeeded, Service, keep_up, make_service, service_of
+from pear.service.engine import Busy, ModelReplaced, SearchTooLong
+from pear.service.lender import api as lender_api
+from pear.service.lender import pages as lender_pages
+from pear.service.lender.staff import SignIn
+from pear.service.operation import Around, note
+from pear.service.schemas import MEDIA_TYPE, UNKNOWN, ProblemDetails, ServiceError, retry_later
+from pear.service.service import (
+    PinNeeded,
+    Service,
+    make_service,
+    page,
+    reference_of,
+    service_of,
+    words_of,
+)
 from pear.service.settings import Settings
-from pear.service.store import Conflict
-from pear.service.words import page, presenter_of, reference_of
-from pear.service.workers import Busy, ModelReplaced, SearchTooLong
+from pear.service.store.database import Conflict, DatabaseUnavailable, ReplayMismatch
+from pear.service.store.upkeep import keep_up
 
 DESCRIPTION = """
 A person refused by a classifier answers a few questions and receives the plan that is
@@ -50,31 +54,8 @@ the model. Every error has the shape `ProblemDetails` and the type `application/
 """
 
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
-
-
-UNKNOWN = "Something went wrong on our side; read again what was stored before you go on."
-"""Never that nothing was changed: that is not known once something unforeseen happened."""
-
-PROBES = ("/healthz", "/readyz", "/metrics")
-"""Asked by whatever address the machine has."""
-
 PROBE_SECONDS = 10.0
 """How long a searcher may take to answer a probe."""
-
-STATIC_AGE = "public, max-age=86400"
-"""Style and scripts may be kept: their addresses carry the version of the package."""
 
 
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
@@ -82,7 +63,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     operation.set_up(settings.log_level)
     service = service or make_service(settings)
     if settings.oidc_issuer and service.sign_in is None:
-        service.sign_in = staff.SignIn(settings)
+        service.sign_in = SignIn(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -109,14 +90,24 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     )
     app.state.service = service
     app.include_router(api.router)
-    app.include_router(lender.api)
-    for part in (pages.router, lender_pages.router, staff.router, api.description):
+    app.include_router(lender_api.router)
+    for part in (pages.router, lender_pages.router, api.description):
         app.include_router(part, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=str(_folder("static"))), name="static")
+    app.mount(
+        "/static",
+        StaticFiles(directory=str(resources.files("pear.service") / "static")),
+        name="static",
+    )
     _add_probes(app, service)
     _add_errors(app)
     _describe(app)
-    app.add_middleware(Around, service=service)
+    app.add_middleware(
+        Around,
+        settings=service.settings,
+        metrics=service.metrics,
+        traces=service.traces,
+        answer=answer_error,
+    )
     return app
 
 
@@ -125,10 +116,6 @@ def from_environment() -> FastAPI:
     settings = Settings.read()
     operation.limit(settings.header_seconds, settings.body_seconds, settings.most_connections)
     return create_app(settings)
-
-
-def _folder(name: str) -> Any:
-    return resources.files("pear.service") / name
 
 
 def _add_probes(app: FastAPI, service: Service) -> None:
@@ -184,7 +171,7 @@ def _wants_page(request: Request) -> bool:
 
 def _error_page(request: Request, error: ServiceError) -> Response:
     """An error as a page, in words that say what to do."""
-    texts = presenter_of(request).texts
+    texts = words_of(request).texts
     token = str(request.path_params.get("token", ""))
     if isinstance(error, PinNeeded):
         return pages.pin_page(request, token, chosen=error.chosen)
@@ -203,7 +190,7 @@ def _error_page(request: Request, error: ServiceError) -> Response:
         ended=error.status == 410,
         home=gone,
         again=f"/c/{token}/now" if token and not gone else "/",
-        reference=reference_of(request.state.request_id),
+        reference=reference_of(error.case or request.state.request_id),
     )
     for header, value in (error.headers or {}).items():
         response.headers[header] = value
@@ -254,7 +241,7 @@ def _add_errors(app: FastAPI) -> None:
 def _from_ours(request: Request, error: PearError) -> ServiceError:
     """Which answer an error of ours becomes; what is no one's input is a 500 without details."""
     if isinstance(error, Stale):
-        present = presenter_of(request).conversation(error.view)
+        present = api.conversation(request, error.view)
         return ServiceError(409, str(error), present=present.model_dump(mode="json"))
     if isinstance(error, Conflict | ConversationError):
         return ServiceError(409, str(error))
@@ -302,156 +289,3 @@ def _describe(app: FastAPI) -> None:
         return schema
 
     app.openapi = openapi  # type: ignore[method-assign]
-
-
-class _Refused(HTTPException):
-    """Raised while a body is read; of this kind, since others are taken for bad JSON."""
-
-    @classmethod
-    def too_large(cls, most: int) -> _Refused:
-        detail = f"The request is larger than {most:,} bytes; nothing was changed."
-        return cls(413, detail, {"Connection": "close"})
-
-    @classmethod
-    def too_slow(cls) -> _Refused:
-        detail = "The request took too long to arrive; nothing was changed."
-        return cls(408, detail, {"Connection": "close"})
-
-
-class Around:
-    """The one middleware: everything that holds for every route."""
-
-    def __init__(self, app: ASGIApp, *, service: Service) -> None:
-        self.app, self.service = app, service
-        self.max_body = service.settings.max_body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        began, request_id = time.perf_counter(), _request_id(scope)
-        scope.setdefault("state", {})["request_id"] = request_id
-        seen: dict[str, Any] = {"status": 500, "started": False}
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                seen.update(status=message["status"], started=True)
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                static = scope["path"].startswith("/static/") and message["status"] < 400
-                headers.setdefault("Cache-Control", STATIC_AGE if static else "no-store")
-                headers["X-Request-ID"] = request_id
-            await send(message)
-
-        with self.service.traces.span(scope["method"], _trace_above(scope)) as span:
-            await self._guarded(scope, receive, send_safely, seen)
-            route, facts = _route(scope), scope["state"].get("facts", {})
-            span.tell(
-                f"{scope['method']} {route}",
-                failed=seen["status"] >= 500,
-                http__request__method=scope["method"],
-                http__route=route,
-                http__response__status_code=seen["status"],
-                pear__request=request_id,
-                **{f"pear.{name}": value for name, value in facts.items()},
-            )
-        seconds = time.perf_counter() - began
-        self.service.metrics.observe(scope["method"], route, seen["status"], seconds)
-        note(
-            "request",
-            request=request_id,
-            method=scope["method"],
-            route=route,
-            status=seen["status"],
-            ms=round(1000 * seconds, 1),
-            **facts,
-        )
-
-    async def _guarded(
-        self, scope: Scope, receive: Receive, send: Send, seen: Mapping[str, Any]
-    ) -> None:
-        """The application, within the limits of a request; whatever fails has the one shape."""
-        try:
-            if not self._known_host(scope):
-                raise ServiceError(400, "This service is not reached by that name.")
-            if _declared(scope) > self.max_body:
-                raise _Refused.too_large(self.max_body)
-            await self.app(scope, self._limited(receive), send)
-        except ServiceError as failure:
-            await self._answer(failure, scope, receive, send, seen["started"])
-        except _Refused as failure:
-            refused = ServiceError(failure.status_code, failure.detail, failure.headers)
-            await self._answer(refused, scope, receive, send, seen["started"])
-        except Exception as failure:
-            number = scope["state"]["request_id"]
-            note("error", level=logging.ERROR, request=number, exc_info=failure)
-            error = ServiceError(500, UNKNOWN)
-            await self._answer(error, scope, receive, send, seen["started"])
-
-    def _known_host(self, scope: Scope) -> bool:
-        """Whether the service is meant: else its links would lead to whoever sent this name."""
-        trusted = self.service.settings.trusted_hosts
-        if "*" in trusted or scope["path"] in PROBES:
-            return True
-        stated = next((v for name, v in scope["headers"] if name == b"host"), b"")
-        return _name_of(stated.decode("latin-1")) in trusted
-
-    def _limited(self, receive: Receive) -> Receive:
-        taken, complete = 0, False
-        until = time.monotonic() + self.service.settings.body_seconds
-
-        async def receive_limited() -> Message:
-            nonlocal taken, complete
-            if complete:
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), max(0.01, until - time.monotonic()))
-            except TimeoutError:
-                raise _Refused.too_slow() from None
-            complete = not message.get("more_body", False)
-            taken += len(message.get("body", b""))
-            if taken > self.max_body:
-                raise _Refused.too_large(self.max_body)
-            return message
-
-        return receive_limited
-
-    async def _answer(
-        self, error: ServiceError, scope: Scope, receive: Receive, send: Send, started: bool
-    ) -> None:
-        if not started:
-            await answer_error(Request(scope), error)(scope, receive, send)
-
-
-def _name_of(host: str) -> str:
-    """A host without its port: ``a.example:80``, ``[::1]:80``."""
-    name, _, port = host.rpartition(":")
-    return (name if name and port.isdigit() else host).lower()
-
-
-def _request_id(scope: Scope) -> str:
-    """The number a proxy gave the request, if it is one that may be written to the log."""
-    for name, value in scope["headers"]:
-        if name == b"x-request-id" and re.fullmatch(rb"[A-Za-z0-9._-]{8,64}", value):
-            return str(value.decode())
-    return secrets.token_hex(8)
-
-
-def _trace_above(scope: Scope) -> dict[str, str]:
-    """What a request says of the trace it is part of."""
-    named = (b"traceparent", b"tracestate")
-    return {n.decode(): v.decode("latin-1") for n, v in scope["headers"] if n in named}
-
-
-def _declared(scope: Scope) -> int:
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit():
-            return int(value)
-    return 0
-
-
-def _route(scope: Scope) -> str:
-    """The route's pattern, such as ``/c/{token}/question``: never the address itself."""
-    route = scope.get("route")
-    return str(getattr(route, "path", "(none)"))

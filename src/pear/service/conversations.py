@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pear.elicitation import Standing
+from pear.elicitation import Question, Standing
 from pear.elicitation.says import (
     Accepted,
     Allowed,
@@ -42,19 +42,25 @@ from pear.errors import ConversationError, PearError, WorkerFailed
 from pear.problem import NO_LIMITS, Problem
 from pear.problem.features import Record, Value
 from pear.problem.limits import Limit
-from pear.service.access import (
-    REPLAY_MISMATCH,
-    TOKEN_LENGTH,
+from pear.service.engine import Case, News, Notice, Searchers, SearchTooLong, Seen, changes
+from pear.service.lender.fairness import groups_of
+from pear.service.schemas import ServiceError, ended, not_found
+from pear.service.settings import Settings
+from pear.service.store.database import (
+    Conflict,
+    Conversation,
+    Outcome,
     ReplayMismatch,
+    Request,
+    Store,
+    StoredEvent,
     hashed,
     new_token,
+    outcome_of,
 )
-from pear.service.engine import Case, News, Notice, Seen, changes
-from pear.service.fairness import Outcome, groups_of
-from pear.service.schemas import ServiceError, not_found
-from pear.service.settings import Settings
-from pear.service.store import Conflict, Conversation, Request, Store, StoredEvent, outcome_of
-from pear.service.workers import Searchers, SearchTooLong
+
+TOKEN_LENGTH = 43
+"""Characters of a conversation's token: 32 random bytes."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,7 @@ class Conversations:
         """The conversation that an earlier request made, if it was the same request."""
         made = await self._database(self.store.by_token, token)
         if made is not None and made.request_hash != request:
-            raise ReplayMismatch(REPLAY_MISMATCH)
+            raise ReplayMismatch
         return made
 
     def record(self, record: Record) -> dict[str, Value | None]:
@@ -186,8 +192,8 @@ class Conversations:
         if conversation is None:
             raise not_found()
         if conversation.expired:
-            raise ServiceError(
-                410,
+            raise ended(
+                conversation.id,
                 "This link has ended. Ask the lender for a new one; nothing is lost until then.",
             )
         return conversation
@@ -199,7 +205,7 @@ class Conversations:
     async def look(
         self, conversation: Conversation, address: str = "", *, used: bool = True
     ) -> View:
-        """What a person sees; where it takes long to work out, their place in the queue.
+        """What a person sees; where it takes long to compute, their place in the queue.
 
         The link of a plan works on each time it is ``used``.
         """
@@ -284,9 +290,7 @@ class Conversations:
             except Conflict:
                 # Another process was faster: perhaps with this very request.
                 conversation = await self._again(conversation)
-                if request is not None and await self._database(
-                    self.store.replayed, conversation.id, request
-                ):
+                if await self._was_said(conversation, request):
                     return await self.look(conversation, address)
                 raise Stale(await self.look(conversation, address)) from None
         if follow:
@@ -296,9 +300,8 @@ class Conversations:
 
     async def _was_said(self, conversation: Conversation, request: Request | None) -> bool:
         """Whether this very request was done before."""
-        if request is None:
-            return False
-        return await self._database(self.store.replayed, conversation.id, request)
+        replayed = self.store.replayed
+        return request is not None and await self._database(replayed, conversation.id, request)
 
     async def _store(self, view: View, what: Says, request: Request | None) -> Conversation:
         conversation = view.conversation
@@ -315,10 +318,9 @@ class Conversations:
             asked, said = self._to_confirm(position, said)
             after = said.added_to(before)
         event = {**said.to_dict(), "asked": asked} if asked else said.to_dict()
-        if isinstance(said, Answered):
-            assert view.standing is not None
-            assert view.standing.question is not None
-            event["shown"] = view.standing.question.to_dict()
+        question = view.standing.question if view.standing else None
+        if isinstance(said, Answered) and question is not None:
+            event["shown"] = question.to_dict()
         number = {"event": conversation.version + 1}
         return await self._database(
             self.store.change,
@@ -371,12 +373,13 @@ class Conversations:
             return News(rest=changes(result.plan.steps[len(said.steps) :]))
         return News()
 
-    async def answers(self, conversation: Conversation) -> list[StoredEvent]:
-        """The answers that still count, oldest first, with what was shown."""
+    async def answers(self, conversation: Conversation) -> list[tuple[Question, int | str]]:
+        """Questions and answers that still count, oldest first: a plan's place, same or none."""
         history = await self._database(self.store.history, conversation.id)
         content = {event.number: event.content for event in history}
         answered = [event for event in conversation.said if event["kind"] == "answer"]
-        return [content[event["event"]] for event in answered if event.get("event") in content]
+        found = [content[event["event"]] for event in answered if event.get("event") in content]
+        return [(Question.from_dict(one["shown"]), _chosen_in(one["answer"])) for one in found]
 
     async def everything(self, conversation: Conversation) -> dict[str, Any]:
         """All that is stored about one person."""
@@ -447,20 +450,15 @@ class Conversations:
         record = self._fitting(conversation)
         _clean, wrong = check_record(self.problem, record)
         if wrong:
-            raise ServiceError(
-                410,
+            raise ended(
+                conversation.id,
                 "The lender changed what the decision looks at, so this conversation cannot go "
                 "on. Ask the lender for a new link.",
             )
         first = Position.first(self.problem.state(record), NO_LIMITS)
         same = stored[0] == self.problem.fingerprint
         kept, lost = carried(self.problem, first, conversation.said, same=same)
-        gone = {json.dumps(dict(event), sort_keys=True) for event in lost}
-        said = tuple(
-            event
-            for event in conversation.said
-            if json.dumps(dict(event), sort_keys=True) not in gone
-        )
+        said = tuple(e for e in conversation.said if not any(e is one for one in lost))
         problem, model = self.serves
         event = {"kind": "model", "problem": problem, "model": model, "lost": list(lost)}
         try:
@@ -493,6 +491,12 @@ LOST = {
 """What a person is told is lost, by the kind of event."""
 
 
+def _chosen_in(answer: Mapping[str, Any]) -> int | str:
+    """What a stored answer chose: a plan's place from 0, ``same`` or ``none``."""
+    kinds = {"about_the_same": "same", "none_of_these": "none"}
+    return kinds.get(answer["kind"]) or int(answer["plan"])
+
+
 def _news_of_a_model(conversation: Conversation, lost: Sequence[StoredEvent]) -> News:
     standing = conversation.standing
     if standing is None:
@@ -513,14 +517,10 @@ def answer(choice: Any) -> Says:
         question = view.standing.question if view.standing else None
         if question is None:
             raise ConversationError("no question is open; nothing was changed")
-        most = len(question.plans) - 1
-        if not isinstance(choice, str) and choice > most:
-            raise ServiceError(
-                422,
-                f"'choice' must be 'same', 'none' or a plan from 0 to {most} (got {choice!r})",
-                errors=[("choice", "there is no such plan in this question")],
-            )
-        given = read_choice(choice, len(question.plans))
+        try:
+            given = read_choice(choice, len(question.plans))
+        except ConversationError as error:
+            raise ServiceError(422, str(error), errors=[("choice", "no such plan")]) from None
         moves = tuple(plan.moves for plan in question.plans)
         return Answered(given, tuple(position.start.tolist()), moves)
 

@@ -1,30 +1,17 @@
-"""What did somebody send with a form, and is it usable? Numbers as people write them.
-
-A form belongs to a conversation or to a visitor: it carries a token that others cannot make.
+"""How are a person's data shown and typed in, and what is wrong with them? Numbers as people write
+them, in their language.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
-
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pear.elicitation.words import Catalogue, capital
 from pear.problem import Feature, Problem
-from pear.problem.words import MONEY, SEPARATORS, show_amount, show_number
-from pear.service.access import new_token
-from pear.service.schemas import ServiceError
-from pear.service.service import Service
+from pear.problem.values import MONEY, SEPARATORS, show_amount, show_number
 
-VISITOR = "pear_visitor"
-"""Cookie of a visitor without a link: forms on the first page and the sign-in belong to it."""
-
-MOST_FIELDS = 600
 MOST_CHARACTERS = 200
 """Most characters of one entry of a form that are looked at."""
 
@@ -32,76 +19,24 @@ EXAMPLE = 1850.5
 """A number to show how numbers are written."""
 
 
-async def form_of(service: Service, request: Request, subject: str) -> tuple[dict[str, str], str]:
-    """The fields of a form about a subject, and what its page showed.
-
-    A form that is not from us changes nothing.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        raise ServiceError(415, "Send this as a form.")
-    try:
-        form = await request.form(max_files=0, max_fields=MOST_FIELDS)
-    except HTTPException:
-        raise ServiceError(400, "The form cannot be read.") from None
-    fields = {name: value for name, value in form.items() if isinstance(value, str)}
-    shown = service.forms.shown(fields.pop("csrf", ""), subject) if subject else None
-    if shown is None:
-        raise ServiceError(403, "The form's token does not fit; load the page again.")
-    return fields, shown
-
-
-def cookie_subject(request: Request) -> str:
-    """What forms without a link belong to: the visitor's cookie."""
-    visitor = request.cookies.get(VISITOR, "")
-    return f"visitor:{visitor}" if visitor else ""
-
-
-def sealed(service: Service, request: Request, render: Callable[[str], Response]) -> Response:
-    """A page whose forms belong to this visitor, who gets a cookie if there is none yet."""
-    visitor = request.cookies.get(VISITOR, "")
-    fresh = not visitor or len(visitor) > 100
-    if fresh:
-        visitor = new_token()
-    response = render(service.forms.token(f"visitor:{visitor}"))
-    if fresh:
-        set_cookie(service, response, VISITOR, visitor)
-    return response
-
-
-def set_cookie(
-    service: Service,
-    response: Response,
-    name: str,
-    value: str,
-    *,
-    same_site: Literal["strict", "lax"] = "strict",
-) -> None:
-    """A cookie that scripts cannot read and other sites cannot use."""
-    response.set_cookie(
-        name,
-        value,
-        httponly=True,
-        samesite=same_site,
-        secure=service.settings.cookies_are_secure,
-        path="/",
+def facts(problem: Problem, record: Mapping[str, Any]) -> tuple[list[dict[str, str]], ...]:
+    """A record in words: what the decision looks at, and what is on file besides."""
+    found = [
+        {
+            "name": feature.name,
+            "label": capital(feature.words),
+            "value": feature.show(feature.code(record[feature.name])),
+        }
+        for feature in problem.space.features
+    ]
+    used = [feature.used for feature in problem.space.features]
+    return (
+        [fact for fact, looked_at in zip(found, used, strict=True) if looked_at],
+        [fact for fact, looked_at in zip(found, used, strict=True) if not looked_at],
     )
 
 
-def new_nonce() -> str:
-    """A name for a form as it was shown, so that sending it twice does it once."""
-    return secrets.token_urlsafe(12)
-
-
-def whole_number(form: Mapping[str, str], name: str) -> int:
-    """A number that a form of ours holds."""
-    text = form.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise ServiceError(422, f"The form's '{name}' must be a whole number.")
-    return int(text)
-
-
-# A record
+# What was typed in
 
 
 def from_form(problem: Problem, form: Mapping[str, Any], language: str = "en") -> dict[str, Any]:
@@ -121,22 +56,28 @@ def _typed_in(feature: Feature, value: Any, language: str) -> float | int | str 
 
 
 def plain_number(text: str, language: str = "en", unit: str = "") -> float | int | str:
-    """A number as people write it, with its unit or without; else the text it was.
+    """A number as people write it, with its own unit or without; else the text it was.
+
+    Money of three decimals is not one: where points separate thousands, "€1.900" is 1,900.
 
     >>> plain_number("1,850.5"), plain_number("€1,900"), plain_number("40 %", unit="%")
     (1850.5, 1900, 40)
+    >>> plain_number("€1,900", "de", "€"), plain_number("40%", unit="€")
+    ('€1,900', '40%')
     >>> plain_number("1.900,50", "de"), plain_number("1 900,5"), plain_number("7 dogs")
     (1900.5, 1900.5, '7 dogs')
     """
     compact = re.sub(r"[\s\u00a0\u202f'’]", "", text)
-    for sign in (*MONEY, "%", unit.replace(" ", "")):
-        compact = compact.removeprefix(sign).removesuffix(sign) if sign else compact
+    for sign in (unit.replace(" ", ""),) if unit else MONEY:
+        compact = compact.removeprefix(sign).removesuffix(sign)
     thousands, decimals = SEPARATORS.get(language, (".", ","))
     group, point = re.escape(thousands), re.escape(decimals)
     if re.fullmatch(rf"[+-]?\d{{1,3}}({group}\d{{3}})+({point}\d+)?", compact, re.ASCII):
         compact = compact.replace(thousands, "").replace(decimals, ".")
     elif re.fullmatch(r"[+-]?\d+[.,]\d{1,2}", compact, re.ASCII):
         compact = compact.replace(",", ".")
+    elif unit in MONEY and re.fullmatch(rf"[+-]?\d{{1,3}}{point}\d{{3}}", compact, re.ASCII):
+        return text
     elif re.fullmatch(rf"[+-]?\d+{point}\d+", compact, re.ASCII):
         compact = compact.replace(decimals, ".")
     if not re.fullmatch(r"[+-]?\d{1,18}(\.\d{1,12})?", compact, re.ASCII):
@@ -236,7 +177,10 @@ def _shown(value: Any, language: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        # All digits, so that what nobody touched comes back as it was.
+        # All digits, so that what nobody touched comes back as it was; never three decimals,
+        # which are taken for thousands.
         _, decimals = SEPARATORS.get(language, (".", ","))
-        return f"{value:.12f}".rstrip("0").rstrip(".").replace(".", decimals)
+        digits = f"{value:.12f}".rstrip("0").rstrip(".")
+        digits += "0" * (len(digits.partition(".")[2]) == 3)
+        return digits.replace(".", decimals)
     return "" if value is None else str(value)

@@ -1,10 +1,11 @@
-"""What does whoever runs the service see of it, and how is it kept from being held up?
+"""What happens around every request, and what does whoever runs the service see of it?
 
 One line for each request, counts, and traces where they are wanted: routes, status codes, times and
 the numbers of conversations, never an address, which is its conversation's secret, and never
-anyone's data. A connection gets little time until it has sent a request, and a place among few: a
-client that opens connections and says nothing, or says it one byte at a time, is ended before it
-costs anyone else anything. What waits longest without a request goes first when there are too many.
+anyone's data. A request has limits of size and time. A connection gets little time until it has
+sent a request, and a place among few: a client that opens connections and says nothing, or says it
+one byte at a time, is ended before it costs anyone else anything. What waits longest without a
+request goes first when there are too many.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import resource
+import secrets
 import sys
+import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +28,16 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from pythonjsonlogger.json import JsonFormatter
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pear.optional import require
+from pear.service.schemas import UNKNOWN, ServiceError
+from pear.service.settings import Settings
 
 LOGGER = logging.getLogger("pear.service")
 
@@ -185,6 +196,191 @@ class Metrics:
 
 def _gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:
     return Gauge(name, words, registry=registry, multiprocess_mode="livesum")
+
+
+# Requests
+
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+PROBES = ("/healthz", "/readyz", "/metrics")
+"""Asked by whatever address the machine has."""
+
+STATIC_AGE = "public, max-age=86400"
+"""Style and scripts may be kept: their addresses carry the version of the package."""
+
+
+class _Refused(HTTPException):
+    """Raised while a body is read; of this kind, since others are taken for bad JSON."""
+
+    @classmethod
+    def too_large(cls, most: int) -> _Refused:
+        detail = f"The request is larger than {most:,} bytes; nothing was changed."
+        return cls(413, detail, {"Connection": "close"})
+
+    @classmethod
+    def too_slow(cls) -> _Refused:
+        detail = "The request took too long to arrive; nothing was changed."
+        return cls(408, detail, {"Connection": "close"})
+
+
+class Around:
+    """The one middleware: everything that holds for every route; ``answer`` says what is wrong."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        metrics: Metrics,
+        traces: Traces,
+        answer: Callable[[Request, ServiceError], Response],
+    ) -> None:
+        self.app, self.settings, self.metrics, self.traces = app, settings, metrics, traces
+        self.answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, request_id = time.perf_counter(), _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        seen: dict[str, Any] = {"status": 500, "started": False}
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.update(status=message["status"], started=True)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                static = scope["path"].startswith("/static/") and message["status"] < 400
+                headers.setdefault("Cache-Control", STATIC_AGE if static else "no-store")
+                headers["X-Request-ID"] = request_id
+            await send(message)
+
+        with self.traces.span(scope["method"], _trace_above(scope)) as span:
+            await self._guarded(scope, receive, send_safely, seen)
+            route, facts = _route(scope), scope["state"].get("facts", {})
+            span.tell(
+                f"{scope['method']} {route}",
+                failed=seen["status"] >= 500,
+                http__request__method=scope["method"],
+                http__route=route,
+                http__response__status_code=seen["status"],
+                pear__request=request_id,
+                **{f"pear.{name}": value for name, value in facts.items()},
+            )
+        seconds = time.perf_counter() - began
+        self.metrics.observe(scope["method"], route, seen["status"], seconds)
+        note(
+            "request",
+            request=request_id,
+            method=scope["method"],
+            route=route,
+            status=seen["status"],
+            ms=round(1000 * seconds, 1),
+            **facts,
+        )
+
+    async def _guarded(
+        self, scope: Scope, receive: Receive, send: Send, seen: Mapping[str, Any]
+    ) -> None:
+        """The application, within the limits of a request; whatever fails has the one shape."""
+        try:
+            if not self._known_host(scope):
+                raise ServiceError(400, "This service is not reached by that name.")
+            if _declared(scope) > self.settings.max_body:
+                raise _Refused.too_large(self.settings.max_body)
+            await self.app(scope, self._limited(receive), send)
+        except ServiceError as failure:
+            await self._answer(failure, scope, receive, send, seen["started"])
+        except _Refused as failure:
+            refused = ServiceError(failure.status_code, failure.detail, failure.headers)
+            await self._answer(refused, scope, receive, send, seen["started"])
+        except Exception as failure:
+            number = scope["state"]["request_id"]
+            note("error", level=logging.ERROR, request=number, exc_info=failure)
+            error = ServiceError(500, UNKNOWN)
+            await self._answer(error, scope, receive, send, seen["started"])
+
+    def _known_host(self, scope: Scope) -> bool:
+        """Whether the service is meant: else its links would lead to whoever sent this name."""
+        trusted = self.settings.trusted_hosts
+        if "*" in trusted or scope["path"] in PROBES:
+            return True
+        stated = next((v for name, v in scope["headers"] if name == b"host"), b"")
+        return _name_of(stated.decode("latin-1")) in trusted
+
+    def _limited(self, receive: Receive) -> Receive:
+        taken, complete = 0, False
+        until = time.monotonic() + self.settings.body_seconds
+
+        async def receive_limited() -> Message:
+            nonlocal taken, complete
+            if complete:
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(0.01, until - time.monotonic()))
+            except TimeoutError:
+                raise _Refused.too_slow() from None
+            complete = not message.get("more_body", False)
+            taken += len(message.get("body", b""))
+            if taken > self.settings.max_body:
+                raise _Refused.too_large(self.settings.max_body)
+            return message
+
+        return receive_limited
+
+    async def _answer(
+        self, error: ServiceError, scope: Scope, receive: Receive, send: Send, started: bool
+    ) -> None:
+        if not started:
+            await self.answer(Request(scope), error)(scope, receive, send)
+
+
+def _name_of(host: str) -> str:
+    """A host without its port: ``a.example:80``, ``[::1]:80``."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdigit() else host).lower()
+
+
+def _request_id(scope: Scope) -> str:
+    """The number a proxy gave the request, if it is one that may be written to the log."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and re.fullmatch(rb"[A-Za-z0-9._-]{8,64}", value):
+            return str(value.decode())
+    return secrets.token_hex(8)
+
+
+def _trace_above(scope: Scope) -> dict[str, str]:
+    """What a request says of the trace it is part of."""
+    named = (b"traceparent", b"tracestate")
+    return {n.decode(): v.decode("latin-1") for n, v in scope["headers"] if n in named}
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+def _route(scope: Scope) -> str:
+    """The route's pattern, such as ``/c/{token}/question``: never the address itself."""
+    route = scope.get("route")
+    return str(getattr(route, "path", "(none)"))
 
 
 # Connections

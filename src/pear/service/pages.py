@@ -11,38 +11,34 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, RedirectResponse
 
 from pear.elicitation.says import check_record
-from pear.elicitation.shown import Question, Standing
-from pear.elicitation.told import Told
+from pear.elicitation.shown import tell, tell_again
 from pear.elicitation.words import points
 from pear.service import conversations
 from pear.service.api import receipt_of
 from pear.service.conversations import Says, Stale, View
 from pear.service.engine import example_people
-from pear.service.forms import (
+from pear.service.forms import entries, errors_of, facts, from_form
+from pear.service.schemas import ServiceError
+from pear.service.service import (
+    LANGUAGE,
+    Service,
+    address_of,
     cookie_subject,
-    entries,
-    errors_of,
+    day,
     form_of,
-    from_form,
     new_nonce,
+    notices,
+    page,
+    pin_cookie,
+    reference_of,
     sealed,
+    service_of,
     set_cookie,
     whole_number,
+    words_of,
 )
-from pear.service.schemas import ServiceError
-from pear.service.service import Service, address_of, pin_cookie, service_of
-from pear.service.store import Conversation
-from pear.service.store import Request as Once
-from pear.service.words import (
-    LANGUAGE,
-    chosen_in,
-    day,
-    facts,
-    page,
-    presenter_of,
-    reference_of,
-    why_none,
-)
+from pear.service.store.database import Conversation
+from pear.service.store.database import Request as Once
 
 router = APIRouter()
 
@@ -64,15 +60,15 @@ async def welcome(request: Request) -> Response:
 
 
 def _person(request: Request, record: Mapping[str, Any]) -> str:
-    presenter = presenter_of(request)
-    used, besides = facts(presenter.problem, record)
-    words = {fact["name"]: fact["value"] for fact in (*used, *besides)}
-    return presenter.texts(
+    words = words_of(request)
+    used, besides = facts(words.problem, record)
+    known = {fact["name"]: fact["value"] for fact in (*used, *besides)}
+    return words.texts(
         "welcome.person_facts",
-        age=words["age"],
-        occupation=words["occupation"],
-        income=words["monthly_income"],
-        amount=words["loan_amount"],
+        age=known["age"],
+        occupation=known["occupation"],
+        income=known["monthly_income"],
+        amount=known["loan_amount"],
     )
 
 
@@ -80,7 +76,7 @@ def _person(request: Request, record: Mapping[str, Any]) -> str:
 async def speak(request: Request, code: str, back: str = Query("/", max_length=300)) -> Response:
     """From now on in this language, on the page the visitor came from."""
     service = service_of(request)
-    if code not in service.presenters:
+    if code not in service.words:
         raise ServiceError(404, "There is no such language.")
     here = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
     response = RedirectResponse(back if here else "/", 303)
@@ -95,10 +91,10 @@ async def own(request: Request) -> Response:
 
 
 def _own(request: Request, values: Mapping[str, Any], wrong: list[tuple[str, str]]) -> Response:
-    service, presenter = service_of(request), presenter_of(request)
+    service, words = service_of(request), words_of(request)
     if not service.settings.demo:
         raise ServiceError(404, "Only the demonstration takes data of one's own.")
-    fields = entries(presenter.problem, presenter.texts, values, wrong)
+    fields = entries(words.problem, words.texts, values, wrong)
     return sealed(
         service,
         request,
@@ -127,7 +123,7 @@ async def begin(request: Request) -> Response:
             raise ServiceError(422, "There is no such example person.")
         record = people[form["person"]]
     else:
-        record = from_form(service.problem, form, presenter_of(request).texts.language)
+        record = from_form(service.problem, form, words_of(request).texts.language)
         _clean, wrong = check_record(service.problem, record)
         if wrong:
             return _own(request, form, wrong)
@@ -148,7 +144,7 @@ def _page(
     request: Request, token: str, template: str, shown: str = "", status: int = 200, **more: Any
 ) -> Response:
     """A page of a conversation; its forms carry what it ``shown``."""
-    service, texts = service_of(request), presenter_of(request).texts
+    service, texts = service_of(request), words_of(request).texts
     said = request.query_params.get("said", "")
     context = {
         "token": token,
@@ -168,7 +164,7 @@ async def start(request: Request, token: str) -> Response:
     conversation = await service.enter(request, token)
     position = await service.conversations.position(conversation)
     [record] = service.problem.space.decode(position.start)
-    used, besides = facts(presenter_of(request).problem, record)
+    used, besides = facts(words_of(request).problem, record)
     bar = service.problem.goal.required()
     return _page(
         request,
@@ -202,20 +198,20 @@ def _page_of(
     request: Request, token: str, view: View, *, status: int = 200, said: str = ""
 ) -> Response:
     """The page of what a person sees: question, plan, no plan, or their place in the queue."""
-    presenter, standing = presenter_of(request), view.standing
-    context: dict[str, Any] = {"notices": presenter.notices(view), "answered": 0}
+    words, standing = words_of(request), view.standing
+    context: dict[str, Any] = {"notices": notices(view, words), "answered": 0}
     if said:
         context["said"] = said
     if standing is None:
         response = _page(request, token, "waiting.html", "", status, place=view.place, **context)
         response.headers["Refresh"] = f"1; url=/c/{token}/now"
         return response
-    told = presenter.told(standing)
+    told = tell(standing, words)
     context |= {"told": told, "answered": view.conversation.questions}
     if told.question is not None:
         return _page(request, token, "question.html", view.shown, status, **context)
     if told.result is None:
-        context["why"] = why_none(told)
+        context["why"] = told.why_none
         return _page(request, token, "no_plan.html", view.shown, status, **context)
     template = "plan.html"
     if not told.result.plan.steps:
@@ -226,7 +222,7 @@ def _page_of(
 
 
 def _dates(request: Request, view: View) -> dict[str, str]:
-    texts, conversation = presenter_of(request).texts, view.conversation
+    texts, conversation = words_of(request).texts, view.conversation
     return {
         "made": day(conversation.updated_at, texts),
         "expires": day(conversation.expires_at, texts),
@@ -245,23 +241,16 @@ async def question(request: Request, token: str, number: int) -> Response:
     answers = await service.conversations.answers(view.conversation)
     if not 1 <= number <= len(answers):
         return RedirectResponse(f"/c/{token}/now", 303)
-    event = answers[number - 1]
-    shown = Question.from_dict(event["shown"])
+    asked, choice = answers[number - 1]
     return _page(
         request,
         token,
         "previous.html",
         view.shown,
-        question=_told_again(request, standing, shown).question,
+        question=tell_again(asked, standing.required, words_of(request)),
         number=number,
-        choice=chosen_in(event["answer"]),
+        choice=choice,
     )
-
-
-def _told_again(request: Request, standing: Standing, question: Question) -> Told:
-    """A question asked before, in words."""
-    asked = Standing("question", standing.score, standing.required, 0, question=question)
-    return presenter_of(request).told(asked)
 
 
 @router.get("/c/{token}/none")
@@ -270,7 +259,7 @@ async def which_is_too_hard(request: Request, token: str) -> Response:
     _service, view = await _look(request, token)
     if view.standing is None or view.standing.question is None:
         return RedirectResponse(f"/c/{token}/now", 303)
-    told = presenter_of(request).told(view.standing)
+    told = tell(view.standing, words_of(request))
     return _page(request, token, "none.html", view.shown, question=told.question)
 
 
@@ -291,8 +280,8 @@ def _data_page(
     wrong: list[tuple[str, str]],
 ) -> Response:
     """The form with a person's data, and what is wrong with them."""
-    presenter = presenter_of(request)
-    fields = entries(presenter.problem, presenter.texts, values, wrong)
+    words = words_of(request)
+    fields = entries(words.problem, words.texts, values, wrong)
     status = 422 if wrong else 200
     more = {"entries": fields, "wrong": errors_of(fields)}
     return _page(request, token, "data.html", shown, status, **more)
@@ -302,11 +291,11 @@ def _data_page(
 async def receipt(request: Request, token: str) -> Response:
     """The plan as a page to print."""
     _service, view = await _look(request, token)
-    presenter = presenter_of(request)
-    told = presenter.told(view.standing) if view.standing is not None else None
+    words = words_of(request)
+    told = tell(view.standing, words) if view.standing is not None else None
     if view.standing is None or view.standing.result is None or told is None or not told.result:
         return RedirectResponse(f"/c/{token}/now", 303)
-    used, besides = facts(presenter.problem, view.standing.result.plan.start)
+    used, besides = facts(words.problem, view.standing.result.plan.start)
     return _page(
         request,
         token,
@@ -502,7 +491,7 @@ async def change_data(request: Request, token: str) -> Response:
     """ "My data changed": the plan is made again from there."""
     conversation, form, shown = await _form(request, token)
     service = service_of(request)
-    typed = from_form(service.problem, form, presenter_of(request).texts.language)
+    typed = from_form(service.problem, form, words_of(request).texts.language)
     record, wrong = check_record(service.problem, typed)
     if wrong:
         return _data_page(request, token, shown, form, wrong)

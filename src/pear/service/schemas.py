@@ -404,6 +404,10 @@ class ProblemDetails(BaseModel):
     )
 
 
+UNKNOWN = "Something went wrong on our side; read again what was stored before you go on."
+"""Never that nothing was changed: that is not known once something unforeseen happened."""
+
+
 @dataclass
 class ServiceError(Exception):
     """An answer other than success, with what a person or a program can do about it."""
@@ -413,6 +417,8 @@ class ServiceError(Exception):
     headers: Mapping[str, str] | None = None
     errors: Sequence[tuple[str, str]] = ()
     present: Mapping[str, Any] | None = None
+    case: str = ""
+    """The number of the conversation it is about, for the page to name."""
 
     def details(self, request_id: str) -> dict[str, Any]:
         """The error as plain data for JSON."""
@@ -429,6 +435,11 @@ class ServiceError(Exception):
 def not_found(detail: str = "There is no conversation behind this link.") -> ServiceError:
     """The same words for a wrong link and a deleted one: neither is confirmed."""
     return ServiceError(404, detail)
+
+
+def ended(case: str, detail: str) -> ServiceError:
+    """A conversation that cannot be opened any more."""
+    return ServiceError(410, detail, case=case)
 
 
 def retry_later(status: int, detail: str, seconds: float) -> ServiceError:

@@ -1,47 +1,50 @@
-"""What do all routes share? The parts of one running service, put together once."""
+"""What do all routes share? Who is let in, what their form says, and the page they get.
+
+A page speaks the language its visitor chose with the links at its foot, else the one the lender
+set, else the first that the browser asks for and the service has, else English. A form belongs to a
+conversation or to a visitor: it carries a token that others cannot make.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import hmac
-import logging
 import math
+import secrets
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
-from sqlalchemy.exc import SQLAlchemyError
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
+import pear
+from pear.elicitation import Words
+from pear.elicitation.says import DoneStep
+from pear.elicitation.words import Catalogue, catalogue, languages
 from pear.errors import PearError
 from pear.problem import Problem
-from pear.service.access import (
-    PIN_TRIES,
-    PIN_WAIT_SECONDS,
-    FormTokens,
-    Key,
-    Keys,
-    RateLimit,
-    pin_fits,
-    pin_hash,
-)
-from pear.service.conversations import Conversations
-from pear.service.database import Database
-from pear.service.engine import make_engine, stated_problem
-from pear.service.operation import Metrics, Traces, note
+from pear.service.conversations import Conversations, View
+from pear.service.engine import EngineMaker, Searchers, make_engine, stated_problem
+from pear.service.lender.staff import Keys, SignIn
+from pear.service.operation import Metrics, Traces
 from pear.service.schemas import ServiceError, retry_later
 from pear.service.settings import Settings
-from pear.service.store import Conversation, Store
-from pear.service.words import Presenter, catalogue, languages
-from pear.service.workers import EngineMaker, Searchers
+from pear.service.store.database import Conversation, Database, Store, new_token
+from pear.service.store.tables import upgrade
+from pear.service.store.upkeep import Scrubber
 
-if TYPE_CHECKING:
-    from pear.service.staff import SignIn
-
+PACKAGE = "pear.service"
+"""Where the texts and templates of the pages are, beside the texts of :mod:`pear.elicitation`."""
 
 HOLD_SECONDS, MOST_HELD = 1.0, 200
 """How long a refusal for asking too often is held back, and how many are at once."""
@@ -58,7 +61,8 @@ class Service:
     keys: Keys
     searchers: Searchers
     conversations: Conversations
-    presenters: Mapping[str, Presenter]
+    scrubber: Scrubber
+    words: Mapping[str, Words]
     metrics: Metrics
     traces: Traces
     per_link: RateLimit
@@ -67,28 +71,25 @@ class Service:
     forms: FormTokens = field(default_factory=lambda: FormTokens(b""))
     sign_in: SignIn | None = None
     ready: bool = False
-    _scrubber: asyncio.Task[None] | None = None
-    _scrubbed: float = -math.inf
     _held: int = 0
 
     async def start(self) -> None:
         """Bring the tables up to date and start the searchers."""
-        await self.database.run(self.database.upgrade)
+        await self.database.run(upgrade, self.database.engine)
         self.forms = FormTokens(await self.database.run(self.keys.secret))
         if self.settings.demo_key:
             await self.database.run(self.keys.ensure, "demonstration", self.settings.demo_key)
         await run_in_threadpool(self.searchers.start)
+        told = self.problem.with_unused(self.searchers.facts.get("unused", ()))
+        self.words = {name: Words(told, words.texts) for name, words in self.words.items()}
         await self.database.run(self.store.serve, *self.conversations.serves)
-        self.scrub()
+        self.scrubber.start()
         self.ready = True
 
     async def stop(self) -> None:
         """End the searchers and the database's connections."""
         self.ready = False
-        if self._scrubber is not None:  # what is left is done at the next start
-            self._scrubber.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._scrubber
+        await self.scrubber.stop()
         await run_in_threadpool(self.searchers.stop)
         await run_in_threadpool(self.database.close)
         await run_in_threadpool(self.traces.stop)
@@ -96,26 +97,7 @@ class Service:
     async def forget(self, conversation: Conversation) -> None:
         """Delete a conversation and everything in it, at once."""
         await self.database.run(self.store.delete, conversation.id)
-        self.scrub()
-
-    def scrub(self) -> None:
-        """Have what was deleted taken off the disk, from now on until that is done."""
-        if self._scrubber is None or self._scrubber.done():
-            self._scrubber = asyncio.create_task(self._scrub())
-
-    async def _scrub(self) -> None:
-        # A database that does not answer is asked again by the next sweep.
-        with suppress(PearError, SQLAlchemyError):
-            while await self.database.run(self.store.to_scrub) is not None:
-                between = 0.0 if self.database.is_sqlite else self.settings.scrub_seconds
-                await asyncio.sleep(max(0.0, self._scrubbed + between - time.monotonic()))
-                deleted = await self.database.run(self.store.to_scrub)
-                done = await run_in_threadpool(self.database.scrub)
-                self._scrubbed = time.monotonic()
-                if done and deleted is not None:
-                    await self.database.run(self.store.scrubbed, deleted)
-                else:
-                    await asyncio.sleep(1)
+        self.scrubber.start()
 
     def pace(self, limit: RateLimit, name: str) -> None:
         """Refuse a request that comes too soon after too many others."""
@@ -136,34 +118,6 @@ class Service:
                 await asyncio.sleep(HOLD_SECONDS)
             finally:
                 self._held -= 1
-
-    async def lender(self, request: Request, role: str, action: str = "", target: str = "") -> Key:
-        """The lender's key of an API request, in ``Authorization: Bearer`` or ``X-API-Key``.
-
-        What it is used for is written to the log of the lender's side.
-        """
-        header = request.headers.get("authorization", "")
-        scheme, _, text = header.partition(" ")
-        key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
-        if key:
-            found = await self.database.run(self.keys.find, key)
-            if found is not None:
-                self.pace(self.per_key, found.id)
-                allowed(found, role)
-                if action:
-                    await self.note(request, found, action, target)
-                return found
-        self.pace(self.per_stranger, address_of(request))
-        raise ServiceError(
-            401,
-            "This needs a lender's key: send it as 'Authorization: Bearer …'.",
-            {"WWW-Authenticate": 'Bearer realm="lender"'},
-        )
-
-    async def note(self, request: Request, key: Key | None, action: str, target: str = "") -> None:
-        """Write down what was done with a key."""
-        address = address_of(request)
-        await self.database.run(self.keys.note, key, address, action, printable(target))
 
     async def enter(self, request: Request, token: str) -> Conversation:
         """The conversation of a link, for who knows its PIN, where there are PINs.
@@ -238,21 +192,6 @@ def pin_cookie(conversation: Conversation) -> str:
     return f"pear_pin_{conversation.id[:12]}"
 
 
-def allowed(key: Key, role: str) -> Key:
-    """The key, where it has a role."""
-    if role not in key.roles:
-        raise ServiceError(
-            403,
-            f"This needs a key that may '{role}', and this one may {', '.join(key.roles)}.",
-        )
-    return key
-
-
-def printable(text: str) -> str:
-    """A text from outside, as it may be stored: without signs that databases refuse."""
-    return "".join(sign for sign in text[:200] if sign.isprintable())
-
-
 def service_of(request: Request) -> Service:
     """The running service."""
     service: Service = request.app.state.service
@@ -277,7 +216,7 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
         traces=traces,
     )
     if settings.language:
-        catalogue(settings.language)  # refused with those there are
+        catalogue(settings.language, PACKAGE)  # refused with those there are
     return Service(
         settings=settings,
         problem=problem,
@@ -286,10 +225,11 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
         keys=keys,
         searchers=searchers,
         conversations=Conversations(store, searchers, problem, settings),
-        presenters={
-            language: Presenter(problem, catalogue(language), settings.max_questions)
-            for language in languages()
+        words={
+            language: Words(problem, catalogue(language, PACKAGE))
+            for language in languages(PACKAGE)
         },
+        scrubber=Scrubber(database, settings.scrub_seconds),
         metrics=Metrics(),
         traces=traces,
         per_link=RateLimit(settings.link_per_minute),
@@ -298,59 +238,282 @@ def make_service(settings: Settings, maker: EngineMaker | None = None) -> Servic
     )
 
 
-# What the service does when nobody asks
-
-MOST_JUMP = 7 * 86400.0
-"""Seconds that may lie between two sweeps before the clock is doubted."""
+# Pace and proofs
 
 
-async def keep_up(service: Service) -> None:
-    """Forget what is old, and carry open conversations over to a new model, until cancelled."""
-    while True:
-        for work in (forget_old, recheck_open):
-            try:
-                await work(service)
-            except Exception as error:  # one bad round must not end all later ones
-                note("upkeep failed", level=logging.ERROR, exc_info=error)
-        await asyncio.sleep(service.settings.sweep_seconds)
+class FormTokens:
+    """Tokens in forms that a foreign page cannot know.
+
+    A token belongs to what the form is about (a conversation's link or a sign-in), and carries
+    what its page showed: the conversation's version and, where one was asked, the question.
+
+    >>> tokens = FormTokens(b"secret")
+    >>> tokens.shown(tokens.token("link", "3.ab"), "link")
+    '3.ab'
+    >>> tokens.shown(tokens.token("link"), "other") is None
+    True
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def token(self, subject: str, shown: str = "") -> str:
+        """The token for forms about a subject, on a page that showed this."""
+        content = f"form:{subject}:{shown}".encode("utf-8", "surrogatepass")
+        return f"{shown}~{hmac.new(self._secret, content, hashlib.sha256).hexdigest()}"
+
+    def shown(self, token: str, subject: str) -> str | None:
+        """What the page of a form showed; None where the token is not for its subject."""
+        shown = token.rpartition("~")[0]
+        expected = self.token(subject, shown).encode("utf-8", "surrogatepass")
+        fits = hmac.compare_digest(expected, token.encode("utf-8", "surrogatepass"))
+        return shown if fits else None
+
+    def derived(self, *parts: str) -> str:
+        """A secret that only this service can make, the same each time for the same parts."""
+        content = "\0".join(("derived", *parts)).encode("utf-8", "surrogatepass")
+        digest = hmac.new(self._secret, content, hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-async def forget_old(service: Service) -> int:
-    """Delete conversations whose link ended longer ago than the retention time."""
-    now, settings = time.time(), service.settings
-    ahead = now - await service.database.run(service.store.swept, now)
-    if ahead > MOST_JUMP + 2 * settings.sweep_seconds and not settings.accept_clock:
-        note(
-            "nothing deleted: the clock is ahead of the last sweep by more than a week; if it is "
-            "right, start once with --accept-clock",
-            level=logging.ERROR,
-            days=round(ahead / 86400),
-        )
-        return 0
-    before = now - 86400 * settings.retention_days
-    gone = await service.database.run(service.store.delete_old, before, now)
-    if gone:
-        note("forgotten", conversations=gone)
-    service.scrub()
-    return gone
+class RateLimit:
+    """So many requests per minute for each name, with a full minute's worth at once.
+
+    Kept in the memory of one process: several web processes allow that many times more.
+
+    >>> limit = RateLimit(60, clock=lambda: 0.0)
+    >>> [limit.wait("link") for _ in range(60)] == [0.0] * 60, limit.wait("link")
+    (True, 1.0)
+    """
+
+    def __init__(
+        self,
+        per_minute: int,
+        *,
+        most_names: int = 20_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = float(per_minute)
+        self._per_second = per_minute / 60
+        self._names = most_names
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait(self, name: str) -> float:
+        """0 when the request may go on, else the seconds until the next one may."""
+        now = self._clock()
+        with self._lock:
+            left, since = self._left.pop(name, (self._most, now))
+            left = min(self._most, left + (now - since) * self._per_second)
+            allowed = left >= 1
+            self._left[name] = (left - 1 if allowed else left, now)
+            while len(self._left) > self._names:
+                self._left.popitem(last=False)
+        return 0.0 if allowed else max(1.0, math.ceil((1 - left) / self._per_second))
 
 
-async def recheck_open(service: Service) -> int:
-    """After a change of model or problem: work out every open conversation again."""
-    checked = 0
-    stale = await service.database.run(
-        service.store.under_other_model, *service.conversations.serves
+PIN_TRIES, PIN_WAIT_SECONDS = 5, 15 * 60
+"""Wrong PINs in a row after which the right one is not taken either, and for how long."""
+
+
+def pin_hash(pin: str) -> str:
+    """What is stored in place of a PIN, which can be guessed: slow to compute, with a salt."""
+    salt = secrets.token_hex(8)
+    return f"{salt}:{_slow(pin, salt)}"
+
+
+def pin_fits(pin: str, stored: str) -> bool:
+    """Whether a PIN is the one stored.
+
+    >>> pin_fits("4711", pin_hash("4711")), pin_fits("4712", pin_hash("4711"))
+    (True, False)
+    """
+    salt, _, expected = stored.partition(":")
+    return hmac.compare_digest(_slow(pin, salt), expected)
+
+
+def _slow(pin: str, salt: str) -> str:
+    text = pin.encode("utf-8", "surrogatepass")
+    return hashlib.scrypt(text, salt=salt.encode(), n=2**14, r=8, p=1).hex()
+
+
+# Forms
+
+VISITOR = "pear_visitor"
+"""Cookie of a visitor without a link: forms on the first page and the sign-in belong to it."""
+
+MOST_FIELDS = 600
+
+
+async def form_of(service: Service, request: Request, subject: str) -> tuple[dict[str, str], str]:
+    """The fields of a form about a subject, and what its page showed.
+
+    A form that is not from us changes nothing.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        raise ServiceError(415, "Send this as a form.")
+    try:
+        form = await request.form(max_files=0, max_fields=MOST_FIELDS)
+    except HTTPException:
+        raise ServiceError(400, "The form cannot be read.") from None
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    shown = service.forms.shown(fields.pop("csrf", ""), subject) if subject else None
+    if shown is None:
+        raise ServiceError(403, "The form's token does not fit; load the page again.")
+    return fields, shown
+
+
+def cookie_subject(request: Request) -> str:
+    """What forms without a link belong to: the visitor's cookie."""
+    visitor = request.cookies.get(VISITOR, "")
+    return f"visitor:{visitor}" if visitor else ""
+
+
+def sealed(service: Service, request: Request, render: Callable[[str], Response]) -> Response:
+    """A page whose forms belong to this visitor, who gets a cookie if there is none yet."""
+    visitor = request.cookies.get(VISITOR, "")
+    fresh = not visitor or len(visitor) > 100
+    if fresh:
+        visitor = new_token()
+    response = render(service.forms.token(f"visitor:{visitor}"))
+    if fresh:
+        set_cookie(service, response, VISITOR, visitor)
+    return response
+
+
+def set_cookie(
+    service: Service,
+    response: Response,
+    name: str,
+    value: str,
+    *,
+    same_site: Literal["strict", "lax"] = "strict",
+) -> None:
+    """A cookie that scripts cannot read and other sites cannot use."""
+    response.set_cookie(
+        name,
+        value,
+        httponly=True,
+        samesite=same_site,
+        secure=service.settings.cookies_are_secure,
+        path="/",
     )
-    for number in stale:
-        conversation = await service.database.run(service.store.by_id, number)
-        if conversation is None:
-            continue
+
+
+def new_nonce() -> str:
+    """A name for a form as it was shown, so that sending it twice does it once."""
+    return secrets.token_urlsafe(12)
+
+
+def whole_number(form: Mapping[str, str], name: str) -> int:
+    """A number that a form of ours holds."""
+    text = form.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise ServiceError(422, f"The form's '{name}' must be a whole number.")
+    return int(text)
+
+
+# Pages
+
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader(PACKAGE, "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+LANGUAGE = "pear_language"
+"""Cookie of the language that a visitor chose."""
+
+
+def words_of(request: Request) -> Words:
+    """The words for whoever sent this request."""
+    service = service_of(request)
+    chosen = request.cookies.get(LANGUAGE, "")
+    wanted = [chosen, service.settings.language, *accepted(request), "en"]
+    return next(service.words[language] for language in wanted if language in service.words)
+
+
+def accepted(request: Request) -> list[str]:
+    """The languages a browser asks for, best first, without their countries."""
+    found = []
+    for place, part in enumerate(request.headers.get("accept-language", "")[:500].split(",")):
+        name, _, weight = part.strip().lower().partition(";q=")
         try:
-            await service.conversations.look(conversation, used=False)
-            checked += 1
-        except (PearError, ServiceError) as error:
-            note("recheck failed", level=logging.WARNING, conversation=number, exc_info=error)
-        await asyncio.sleep(0.05)  # people who wait for a question come first
-    if checked:
-        note("rechecked", conversations=checked)
-    return checked
+            found.append((-float(weight or 1), place, name.partition("-")[0]))
+        except ValueError:
+            continue
+    return [name for _weight, _place, name in sorted(found)]
+
+
+def page(
+    request: Request,
+    template: str,
+    status: int = 200,
+    *,
+    environment: Environment = ENVIRONMENT,
+    words: Words | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """A page from a template; what a template may leave out has a value here."""
+    service, words = service_of(request), words or words_of(request)
+    settings = service.settings
+    content = {
+        "t": words.texts,
+        "words": words,
+        "demo": settings.demo,
+        "pin": settings.pin,
+        "human_link": settings.human_link,
+        "package_version": pear.__version__,
+        "languages": {code: other.texts("language.name") for code, other in service.words.items()},
+        "back": _again(request, str(context.get("token", ""))),
+        "token": "",
+        "said": "",
+        "notices": (),
+        "key_name": "",
+        "correct_link": "",
+        **context,
+    }
+    return HTMLResponse(environment.get_template(template).render(**content), status)
+
+
+def _again(request: Request, token: str) -> str:
+    """Where to see the same again, in another language: what was sent is not sent twice."""
+    if request.method == "GET":
+        return request.url.path
+    return f"/c/{token}/now" if token else "/"
+
+
+def day(at: float, texts: Catalogue) -> str:
+    """A date people can read: 3 March 2026."""
+    moment = time.gmtime(at)
+    month = texts("date.months").split()[moment.tm_mon - 1]
+    return texts("date.day", day=moment.tm_mday, month=month, year=moment.tm_year)
+
+
+def notices(view: View, words: Words) -> list[str]:
+    """What a person is told about how it came to this."""
+    found = []
+    for notice in view.told:
+        values = {**vars(notice), "until": day(notice.until, words.texts)}
+        if not isinstance(notice.steps, str):
+            values["steps"] = "; ".join(_said_again(step, words) for step in notice.steps)
+        found.append(words.texts(f"notice.{values.pop('code')}", **values))
+    return found
+
+
+def _said_again(step: DoneStep, words: Words) -> str:
+    """A step of an earlier plan; where the problem no longer has it, as it was said then."""
+    try:
+        return words.step(step)
+    except PearError:
+        return step.words
+
+
+def reference_of(number: str) -> str:
+    """The start of a number, as people read it out: ``2a99 ed63``."""
+    return f"{number[:4]}\N{NO-BREAK SPACE}{number[4:8]}".strip()

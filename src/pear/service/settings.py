@@ -212,6 +212,10 @@ class Settings(Stated):
                 raise InvalidSetting(
                     f"'{name}' must start with https://, http://, mailto: or tel: (got {address!r})"
                 )
+        if self.traces and not self.traces.startswith(("http://", "https://")):
+            raise InvalidSetting(
+                f"'traces' must start with http:// or https:// (got {self.traces!r})"
+            )
         if self.oidc_issuer:
             self._check_sign_in()
 

@@ -21,17 +21,26 @@ from jinja2 import ChoiceLoader, PackageLoader
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from pear.elicitation.says import check_record
-from pear.elicitation.told import tell
-from pear.elicitation.words import Catalogue, catalogue
+from pear.elicitation.shown import tell
+from pear.elicitation.words import Catalogue, Words, catalogue
 from pear.errors import ConversationError, InvalidData
-from pear.service.access import hashed, new_token
 from pear.service.app import create_app
-from pear.service.forms import cookie_subject, entries, errors_of, form_of, from_form, sealed
+from pear.service.engine import EngineMaker
+from pear.service.forms import entries, errors_of, facts, from_form
 from pear.service.schemas import ServiceError
-from pear.service.service import Service, address_of, make_service, service_of
+from pear.service.service import (
+    ENVIRONMENT,
+    Service,
+    address_of,
+    cookie_subject,
+    form_of,
+    make_service,
+    page,
+    sealed,
+    service_of,
+)
 from pear.service.settings import Settings
-from pear.service.words import ENVIRONMENT, Presenter, facts, page
-from pear.service.workers import EngineMaker
+from pear.service.store.database import hashed, new_token
 from pear.study.design import AFTER_TASK, AT_THE_END, OWN, POINTS, Page, Participant, Study
 from pear.study.engine import make_study_engine
 
@@ -61,8 +70,13 @@ class Records:
     participants: list[Participant] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.path.exists():
-            self._read()
+        try:
+            if self.path.exists():
+                self._read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidData(
+                f"'{self.path}' cannot be read ({error}); give the file that 'pear study' wrote"
+            ) from None
 
     def _read(self) -> None:
         text = self.path.read_text(encoding="utf-8")
@@ -248,8 +262,7 @@ def _now(
     error: str = "",
 ) -> Response:
     service, running = _running(request)
-    presenter = _presenter(request)
-    problem, words = presenter.problem, presenter.words
+    words = _words(request)
     own = here.task >= 0 and one.tasks[here.task] == OWN
     content: dict[str, Any] = {
         "csrf": service.forms.token(f"study:{token}", str(len(one.events))),
@@ -261,9 +274,9 @@ def _now(
     if here.kind != "gone":
         content["can_withdraw"] = True
     if here.kind == "person":
-        fields = entries(problem, presenter.texts, values or {}, wrong or ()) if own else []
+        fields = entries(words.problem, words.texts, values or {}, wrong or ()) if own else []
         content |= {
-            "facts": [] if own else facts(problem, running.study.record(one, here.task)),
+            "facts": [] if own else facts(words.problem, running.study.record(one, here.task)),
             "person": one.tasks[here.task],
             "entries": fields,
             "wrong": errors_of(fields),
@@ -281,10 +294,10 @@ def _now(
     return _page(request, here.kind, status=422 if wrong or error else 200, **content)
 
 
-def _presenter(request: Request) -> Presenter:
+def _words(request: Request) -> Words:
     """The words of the study's one language, whatever a browser asks for."""
     service, running = _running(request)
-    return service.presenters[running.texts.language]
+    return service.words[running.texts.language]
 
 
 def _page(request: Request, name: str, status: int = 200, **content: Any) -> HTMLResponse:
@@ -293,7 +306,7 @@ def _page(request: Request, name: str, status: int = 200, **content: Any) -> HTM
         f"{name}.html",
         status,
         environment=TEMPLATES,
-        presenter=_presenter(request),
+        words=_words(request),
         s=_running(request)[1].texts,
         languages={},
         demo=False,

@@ -16,6 +16,7 @@ def models(kind, n=5):
     return [model for model in drawn if model.goal.favourable == (1,)][:n]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agree", "required"), [(1.0, 0.3), (0.8, 0.5), (0.4, 0.95)])
 def test_no_favourable_assignment_is_above_the_ceiling(agree, required):
     black_box = several(models("logistic"), agree)

@@ -10,7 +10,7 @@ from tests.planning.exact.small_problems import brute_force, cases
 
 
 def check(case, plan, best):
-    """The plan's claims hold when they are worked out from nothing but the definitions."""
+    """The plan's claims hold when they are computed from nothing but the definitions."""
     problem = case.problem
     if not np.isfinite(best):
         assert plan.certificate.verdict == "infeasible"
@@ -33,6 +33,7 @@ def test_the_optimum_and_the_infeasible_verdict_are_those_of_brute_force(case):
     check(case, planner.plan(case.state, case.weights, case.limits), brute_force(case))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases(max_features=3))
 def test_repeated_changes_are_those_of_brute_force(case):
@@ -41,6 +42,7 @@ def test_repeated_changes_are_those_of_brute_force(case):
     check(case, planner.plan(case.state, case.weights, case.limits), best)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(cases(samples=4))
 def test_the_mean_floored_cost_over_samples_is_that_of_brute_force(case):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pear.decision import BlackBox
 from pear.planning.exact import ExactPlanner
 from pear.planning.exact.kernel import at_the_root, below, bounds_of
-from pear.planning.exact.options import options_of
+from pear.planning.exact.options import Layout, options_of
 from pear.planning.exact.pricing import Pricing
 from pear.problem import (
     NO_LIMITS,
@@ -30,7 +30,7 @@ def options_for(case, weights=None, max_changes=1):
     weights = np.atleast_2d(case.weights if weights is None else weights)[:, None]
     limits = [case.limits] * len(weights)
     longest = case.problem.max_length
-    return options_of(case.problem, case.state, weights, limits, longest, max_changes)
+    return options_of(Layout.of(case.problem), case.state, weights, limits, longest, max_changes)
 
 
 def every_assignment(options):
@@ -61,7 +61,9 @@ def listed(options, low, high, buffer, nodes):
 def test_no_bound_is_above_the_cheapest_order(case, as_one_query):
     weights = case.weights[None] if as_one_query else case.weights[:, None]
     limits = [case.limits] * len(weights)
-    options = options_of(case.problem, case.state, weights, limits, case.problem.max_length)
+    options = options_of(
+        Layout.of(case.problem), case.state, weights, limits, case.problem.max_length
+    )
     assignments = every_assignment(options)
     bounds = bounds_of(options, assignments)
     pricing, queries = Pricing(options, weights, tuple(limits)), np.arange(len(weights))

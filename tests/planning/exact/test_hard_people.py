@@ -7,7 +7,7 @@ from pear.decision import BlackBox
 from pear.planning.exact import ExactPlanner, ScoreMemory
 from pear.planning.exact.heuristics import Explorer
 from pear.planning.exact.kernel import bounds_of
-from pear.planning.exact.options import options_of
+from pear.planning.exact.options import Layout, options_of
 from pear.problem import (
     NO_LIMITS,
     Action,
@@ -50,7 +50,7 @@ def weights_of(dear: int) -> np.ndarray:
 def test_neighbours_change_one_feature_or_swap_one_change_and_may_cost_less():
     problem = flags(edges=(("a", "b"),))
     weights = np.array([[[2.0, 3.0, 4.0, 5.0, 1.5]]])
-    options = options_of(problem, np.zeros(4), weights, [NO_LIMITS], 3)
+    options = options_of(Layout.of(problem), np.zeros(4), weights, [NO_LIMITS], 3)
     here = np.array([1, 0, 0, 1])
     found = Explorer(options, 0, 0.5, None).cheaper_neighbours(here, 7.0)
     states = [tuple(state) for state in options.states(found)]

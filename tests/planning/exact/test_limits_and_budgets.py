@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidRecord, InvalidSetting
-from pear.planning.exact import ExactPlanner, asking
+from pear.planning.exact import ExactPlanner, ScoreMemory, asking
+from pear.planning.planner import Memory
 from pear.problem import Limits
 from tests.planning.exact.small_problems import Case, brute_force, cases
 from tests.planning.exact.test_ties_and_batches import accepts, flags
@@ -158,12 +159,15 @@ def test_progress_is_told_and_only_ever_advances():
 def test_settings_that_make_no_sense_are_refused():
     problem = flags()
     black_box = accepts(problem, "a")
-    with pytest.raises(InvalidSetting, match="'max_length' must be at least 1"):
+    with pytest.raises(InvalidSetting, match="'max_length' must be a whole number of at least 1"):
         ExactPlanner(problem, black_box, max_length=0)
-    with pytest.raises(InvalidSetting, match="'max_changes_per_feature' must be at least 1"):
+    with pytest.raises(InvalidSetting, match="'max_changes_per_feature' must be a whole"):
         ExactPlanner(problem, black_box, max_changes_per_feature=0)
     with pytest.raises(BudgetTooSmall, match="'max_rows' must be at least 8"):
         ExactPlanner(problem, black_box, max_rows=7)
+    for seconds in (float("nan"), -1.0, "2"):
+        with pytest.raises(InvalidSetting, match="'max_seconds' must be a number of at least 0"):
+            ExactPlanner(problem, black_box, max_seconds=seconds)
     planner = ExactPlanner(problem, black_box, max_rows=20)
     with pytest.raises(InvalidRecord, match="row 0: 'b' cannot be nan in a state"):
         planner.plan(np.array([0.0, np.nan, 0.0, 0.0]), np.ones(4))
@@ -251,3 +255,46 @@ def test_a_guard_that_was_never_near_leaves_the_result_reproducible():
     assert plan.certificate.reproducible
     free = ExactPlanner(problem, accepts(problem, "abc"), max_rows=8)
     assert free.plan(np.zeros(4), np.arange(2.0, 6.0)).moves == plan.moves
+
+
+def test_a_memory_of_another_person_problem_or_model_is_refused():
+    problem = flags()
+    model = accepts(problem, "b", "ab")
+    planner = ExactPlanner(problem, model)
+    start, weights = np.zeros(4), np.ones((2, 4))
+    memory = planner.candidates(start, weights, 2).memory
+    again = planner.candidates(start, weights, 2, Limits(max_steps=1), memory=memory)
+    assert [plan.moves for plan in again.plans] == [(1,)]
+    shorter = flags(max_length=3)
+    for other, person, what in (
+        (planner, np.array([1.0, 0, 0, 0]), "person"),
+        (ExactPlanner(problem, accepts(problem, "c")), start, "model"),
+        (ExactPlanner(shorter, model), start, "problem"),
+    ):
+        with pytest.raises(InvalidSetting, match=f"'memory' is of another {what}"):
+            other.candidates(person, weights, 2, memory=memory)
+    with pytest.raises(InvalidSetting, match="'memory'"):
+        planner.candidates(start, weights, 2, memory=Memory())
+    with pytest.raises(InvalidSetting, match="'memory'"):
+        planner.candidates(start, weights, 2, memory=ScoreMemory())
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("first_batch", 0),
+        ("first_batch", 1.5),
+        ("look_inside", "no"),
+        ("look_inside", 1),
+        ("progress", "yes"),
+        ("max_seconds", float("nan")),
+        ("max_seconds", -1),
+        ("max_seconds", "1s"),
+        ("max_rows", 1e6),
+        ("max_rows", True),
+    ],
+)
+def test_settings_out_of_their_range_are_refused_when_the_planner_is_made(name, setting):
+    problem = flags()
+    with pytest.raises(InvalidSetting, match=f"'{name}'"):
+        ExactPlanner(problem, accepts(problem, "a"), **{name: setting})

@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.brute_force import random_case
+from benchmarks.growth import member
 
 from pear.decision.ceilings import Inside
+from pear.decision.ceilings.networks import Layers
 from pear.planning.exact import ExactPlanner
+from pear.problem import Limits
 
 
 def readable_cases(n):
@@ -84,6 +87,39 @@ def test_a_model_that_is_misread_only_later_is_asked_about_everything(monkeypatc
     assert found.certificate.looked_into == ""
 
 
+def network_cases(n):
+    """Cases with a small network whose scores are read before any other row is asked."""
+    cases = [c for c in readable_cases(40) if isinstance(c[0].black_box.inside.model, Layers)][:n]
+    for case, _ in cases:
+        inside = case.black_box.inside
+        case.black_box.inside = replace(inside, worth_after=np.inf, scored_after=0.0)
+    return cases
+
+
+def test_a_network_is_not_asked_about_what_it_surely_refuses():
+    for case, plan in network_cases(4):
+        found = plan_of(case)
+        assert found.moves == plan.moves
+        assert found.certificate.verdict == "optimal"
+        assert found.certificate.looked_into == case.black_box.inside.what
+        assert found.certificate.rows <= plan.certificate.rows
+
+
+def test_scores_that_turn_out_to_be_misread_are_forgotten(monkeypatch):
+    [(case, plan)] = network_cases(1)
+    told = []
+
+    def agrees(self, states, scores):
+        told.append(len(states))
+        return len(told) < 2
+
+    monkeypatch.setattr(Inside, "agrees", agrees)
+    found = plan_of(case)
+    assert len(told) >= 2
+    assert found.moves == plan.moves
+    assert found.certificate.looked_into == ""
+
+
 def test_the_certificate_says_it_in_words():
     words = [
         plan_of(case).certificate.words()
@@ -110,3 +146,13 @@ def test_of_an_encoding_of_somebodys_own_nothing_is_read():
     module = torch.nn.Sequential(torch.nn.Linear(3, 1))
     black_box = from_torch(module, problem, encode=both, classes=("no", "yes"))
     assert black_box.inside is None
+
+
+def test_where_a_network_can_reach_nothing_that_shows_long_before_everything_is_asked():
+    grown = member(10, 2, seed=0)
+    planner = ExactPlanner(grown.problem, grown.black_box)
+    out_of_reach = Limits(margin=0.5 - 1e-12)
+    certificate = planner.plan(grown.states[1], grown.weights[1], out_of_reach).certificate
+    assert certificate.verdict == "infeasible"
+    assert certificate.looked_into == grown.black_box.inside.what
+    assert certificate.rows < grown.black_box.inside.worth_after / 2

@@ -181,3 +181,26 @@ def test_a_requirement_met_on_the_way_orders_the_steps():
     problem = flags(requires={"a": (Requirement("d", lower=1.0),)}.items())
     plan = ExactPlanner(problem, accepts(problem, "ad")).plan(np.zeros(4), np.full(4, 2.0))
     assert plan.moves == (3, 0)
+
+
+def test_option_numbers_beyond_sixteen_bits_stay_apart():
+    """The cheap options of a feature with many are those of the highest numbers."""
+    most = 33_000
+    space = FeatureSpace((Feature("x", scale=(0.0, most + 1)), Feature("b", scale=(0.0, 1.0))))
+    actions = ActionSpace(
+        space,
+        (
+            Action("lower", "x", "set", tuple(range(1, most + 1))),
+            Action("switch", "b", "set", (1.0,)),
+        ),
+    )
+    problem = Problem(space, actions, CostGraph(space, ()), Goal())
+    wanted = most - 20
+
+    def score(states):
+        return np.where((states[:, 0] == wanted) | (states[:, 1] == 1.0), 0.9, 0.1)
+
+    box = BlackBox(score, space, problem.goal, fingerprint="many options")
+    plan = ExactPlanner(problem, box).plan(np.array([most + 1.0, 0.0]), np.array([most + 1.0, 99]))
+    assert plan.certificate.verdict == "optimal"
+    assert [step.after for step in plan.steps] == [wanted]

@@ -56,3 +56,18 @@ def test_costs_that_differ_by_less_than_a_billionth_of_themselves_are_not_equal(
     actions = [Action(name, name, "set", (1.0,)) for name in "ab"]
     plan, _ = planned(actions, lambda s: s.any(axis=1), [1.0 + 1e-11, 1.0])
     assert plan.steps[0].feature == "b"
+
+
+def test_bounds_are_what_the_steps_cost_where_huge_parts_of_a_cost_cancel():
+    b = Feature("b", "categorical", categories=("x", "z"), ordered=True)
+    c = Feature("c", "categorical", categories=("x", "y"))
+    space = FeatureSpace((b, c))
+    actions = (Action("to_b", "b", "set", ("x",)), Action("to_c", "c", "set", ("x",)))
+    graph = CostGraph(space, (("b", "c"),), floor=1e-9, offset=0.0)
+    problem = Problem(space, ActionSpace(space, actions), graph, Goal())
+    model = BlackBox(lambda s: np.where(s.sum(axis=1) == 0, 0.9, 0.1), space, problem.goal)
+    planner = ExactPlanner(problem, model)
+    plan = planner.plan(np.array([1.0, 1.0]), np.array([-6.61, 1.06, 1.41e12]))
+    assert [step.feature for step in plan.steps] == ["b", "c"]
+    assert plan.cost == pytest.approx(1.06 + 1e-9, rel=1e-12)
+    assert plan.certificate.lower_bound == plan.certificate.upper_bound == plan.cost

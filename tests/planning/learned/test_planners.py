@@ -48,6 +48,7 @@ def test_only_allowed_actions_are_proposed(kind, seed, steps, feature, action, m
             assert planner.black_box.favourable(path[[-1]])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rl", "fare", "wfare"])
 def test_together_and_one_by_one_return_the_same_plans(kind):
     problem = small_problem()

@@ -66,6 +66,7 @@ def test_interrupted_training_goes_on_exactly(kind, settings, tmp_path):
     assert [line.loss for line in whole.history] == [line.loss for line in resumed.history]
 
 
+@pytest.mark.slow
 def test_checkpoints_are_written_at_every_validation(tmp_path):
     written = []
     quick_trainer("fare", iterations=8).run(checkpoint=lambda t: written.append(t.iteration))

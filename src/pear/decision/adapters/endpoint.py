@@ -21,13 +21,13 @@ from http.client import HTTPException
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision.blackbox import BlackBox, favourable_columns
 from pear.errors import EndpointFailed, InvalidSetting, ModelOutput
 from pear.problem import Goal, Problem
-from pear.problem.checks import is_number
 from pear.problem.features import FeatureSpace, States
+from pear.problem.values import is_number
 
 LARGEST_ANSWER = 16 << 20
 """Bytes of the largest answer to one batch."""
@@ -89,14 +89,14 @@ class EndpointScores:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     sleep: Callable[[float], None] = time.sleep
 
-    def __call__(self, states: States) -> NDArray[np.float64]:
+    def __call__(self, states: States) -> Floats:
         parts = [
             self._scores(states[first : first + self.batch_size])
             for first in range(0, len(states), self.batch_size)
         ]
         return np.concatenate(parts)
 
-    def _scores(self, states: States) -> NDArray[np.float64]:
+    def _scores(self, states: States) -> Floats:
         answer = self._ask({"records": self.space.decode(states)})
         values = answer.get("scores", answer.get("probabilities"))
         where = f"the endpoint {shown_url(self.url)}"
@@ -142,7 +142,7 @@ class EndpointScores:
         ) from failure
 
     def _read(self, response: Any, until: float) -> bytes:
-        """An answer that is neither endless nor takes for ever."""
+        """The body of an answer, limited in size and time."""
         text = bytearray()
         while part := response.read1(1 << 16):
             text += part

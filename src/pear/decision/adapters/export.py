@@ -37,10 +37,10 @@ from pear.problem import Problem
 from pear.problem.inputs import ModelInput
 
 PROBES = 4_096
-"""Invented people of whom file and model must say the same."""
+"""The number of invented people for whom file and model must give the same scores."""
 
 TOLERANCE, SHARE = 1e-4, 0.02
-"""Scores that differ by more count as other scores; more of them than this share refuse a file."""
+"""Scores that differ by more count as different; a file with a larger share of them is refused."""
 
 DIGITS = 6
 """Decimals of single precision that are those of the model: a share of 15 of 30 trees is 0.5."""
@@ -59,7 +59,7 @@ def export_onnx(
     inputs: Sequence[ModelInput] | None = None,
     output: Output = "logits",
 ) -> Path:
-    """Write a classifier as ONNX, and check that the file answers as the model does.
+    """Write a classifier as ONNX, and check that the file gives the same scores as the model.
 
     Needs the extra ``onnx``. The classifiers of LightGBM and XGBoost are converted by onnxmltools,
     alone and at the end of pipelines; CatBoost and torch write their own.
@@ -77,7 +77,7 @@ def export_onnx(
     Raises
     ------
     ModelError
-        Where the model cannot be written, or the file answers otherwise; with what works instead.
+        Where the model cannot be written, or the file gives other scores; with what works instead.
     """
     path = Path(path)
     if path.suffix != ".onnx":
@@ -96,7 +96,7 @@ def export_onnx(
             doubt = _doubt(real, written, kind)
         except ModelOutput as error:
             raise ModelError(
-                f"as ONNX, '{kind}' could not be asked ({str(error)[:300]}); {OTHER_WAY}"
+                f"as ONNX, '{kind}' could not be run ({str(error)[:300]}); {OTHER_WAY}"
             ) from error
     if doubt:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
@@ -109,10 +109,11 @@ def _is_torch(model: Any) -> bool:
 
 
 def _doubt(real: BlackBox, written: BlackBox, kind: str) -> str:
-    """What is to say of a file that hardly answers otherwise than the model; others are refused.
+    """A warning about a file that gives a few people other scores than the model; one that gives
+    them to more is refused.
 
-    The invented people have round numbers, of which thresholds of trees are made, some of them no
-    value at all.
+    The people are invented, with round numbers, where trees have their thresholds, and with missing
+    values.
     """
     rng = np.random.default_rng(7)
     states = probe_states(real.space, PROBES, rng)
@@ -127,11 +128,11 @@ def _doubt(real: BlackBox, written: BlackBox, kind: str) -> str:
     share = float((difference > TOLERANCE).mean())
     if not share:
         return ""
-    words = f"otherwise for {share:.1%} of invented people (by up to {difference.max():.2g})"
+    words = f"other scores for {share:.1%} of invented people (by up to {difference.max():.2g})"
     if share > SHARE:
-        raise ModelError(f"as ONNX, '{kind}' would answer {words}; {OTHER_WAY}")
+        raise ModelError(f"as ONNX, '{kind}' would give {words}; {OTHER_WAY}")
     return (
-        f"as ONNX, '{kind}' answers {words}, where single precision falls on the other side of a "
+        f"as ONNX, '{kind}' gives {words}, where single precision falls on the other side of a "
         "threshold, and perhaps more often for real ones; what is proved then holds for the file: "
         f"ask it in production, or {OTHER_WAY}"
     )
@@ -217,7 +218,8 @@ def with_empty_texts(model: Any, texts: Sequence[str], columns: Sequence[str]) -
 
 
 def _parts(model: Any, columns: tuple[str, ...]) -> list[tuple[Any, tuple[str, ...]]]:
-    """Every transformer with the table's columns it is given; none behind what makes new ones."""
+    """Every transformer with the columns of the table that reach it, up to the first that makes new
+    ones."""
     found: list[tuple[Any, tuple[str, ...]]] = []
     if hasattr(model, "steps"):
         for _, step in model.steps:
@@ -269,7 +271,7 @@ def _takes_columns(model: Any) -> bool:
 
 
 def _behind(maker: FrameMaker, codes: dict[str, Any], model: Any) -> Any:
-    """A pipeline that puts the table's columns, some of them encoded, together for a model."""
+    """A pipeline that joins the table's columns, some of them encoded, for a model."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
 

@@ -1,10 +1,10 @@
 """Can a pipeline's encoding of columns be done with arrays alone, many times faster?
 
 scikit-learn's ColumnTransformer spends milliseconds on a handful of rows, most of it on tables.
-Where it only scales numbers and encodes categories, :func:`fast_columns` builds the same matrix
-from the states: numbers go through the fitted scaler's own code, as arrays; every value that a
-category can have is encoded once by the fitted encoder, and looked up. Nothing is computed in
-another way than the pipeline does, and a table's every row is one that the pipeline made.
+:func:`fast_columns` builds the same matrix from the states where that is exact by construction:
+each part must be one of the classes below, which treat every column and every row by itself.
+Numbers go through the fitted scaler's own code, as arrays; each value that a category can have is
+encoded once by the fitted encoder itself, and looked up. Anything else takes the slow way.
 """
 
 from __future__ import annotations
@@ -14,17 +14,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_matrix
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
+from pear.arrays import Flags, Floats, Indices
 from pear.decision.adapters.frames import FrameMaker
 from pear.decision.blackbox import probe_states
 from pear.problem.features import Feature, FeatureSpace, States
 
-Matrix = NDArray[np.float64]
-
-SCALERS = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler")
-"""Scalers of scikit-learn: each column by itself, in double precision."""
+SCALERS = (StandardScaler, RobustScaler, MaxAbsScaler, MinMaxScaler)
+ENCODERS = (OneHotEncoder, OrdinalEncoder)
+"""Classes that treat each column and each row by itself; subclasses may not."""
 
 
 @dataclass
@@ -35,7 +44,7 @@ class Scaled:
     outputs: slice
     scaler: Any
 
-    def fill(self, states: States, matrix: Matrix) -> None:
+    def fill(self, states: States, matrix: Floats) -> None:
         values = states[:, self.columns]
         matrix[:, self.outputs] = values if self.scaler is None else self.scaler.transform(values)
 
@@ -45,10 +54,10 @@ class Looked:
     """Output columns that depend on one feature: ``table`` ``(values + 1, k)``, missing last."""
 
     column: int
-    outputs: NDArray[np.intp]
-    table: Matrix
+    outputs: Indices
+    table: Floats
 
-    def fill(self, states: States, matrix: Matrix) -> None:
+    def fill(self, states: States, matrix: Floats) -> None:
         codes = states[:, self.column]
         known = np.where(np.isnan(codes), len(self.table) - 1, codes).astype(np.intp)
         matrix[:, self.outputs] = self.table[known]
@@ -66,19 +75,19 @@ class FastColumns:
     blocks: list[Scaled | Looked]
     sparse: bool = False
 
-    def __call__(self, states: States) -> Matrix:
+    def __call__(self, states: States) -> Floats:
         matrix = np.empty((len(states), self.width))
         for block in self.blocks:
             block.fill(states, matrix)
         return matrix
 
     def handed_on(self, states: States) -> Any:
-        """The matrix in the form that the final estimator is given."""
+        """The matrix in the form that the final estimator gets."""
         return csr_matrix(self(states)) if self.sparse else self(states)
 
 
 def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
-    """The fast encoding of a two-step pipeline, or None where there is none."""
+    """The fast encoding of a two-step pipeline, or None where none would be exact."""
     steps = getattr(model, "steps", None)
     if not steps or len(steps) != 2:
         return None
@@ -92,9 +101,10 @@ def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColu
         probes = probe_states(space, 128, np.random.default_rng(1))
         made = transformer.transform(frame(probes))
     except Exception:
-        # Whatever is odd about this pipeline, the slow way names it with the row.
+        # Whatever is wrong with this pipeline, the slow way reports it with the row.
         return None
-    fast.sparse = isinstance(made, (csr_matrix, csr_array))
+    # The conditions above make it exact; this notices a version of scikit-learn that does something
+    # else.
     return fast if _is_same(fast.handed_on(probes), made) else None
 
 
@@ -108,15 +118,15 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 
 
 def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
-    blocks: list[Scaled | Looked] = []
-    covered = 0
-    if type(transformer).__name__ in SCALERS:
+    if type(transformer) in SCALERS:
         # A scaler of all columns, without a transformer around it.
         everything = slice(0, len(frame.columns))
         made = _blocks(transformer, list(frame.columns), everything, space, frame)
         return None if made is None else FastColumns(len(frame.columns), made)
-    if not hasattr(transformer, "output_indices_"):
+    if type(transformer) is not ColumnTransformer or transformer.transformer_weights:
         return None
+    blocks: list[Scaled | Looked] = []
+    covered = 0
     for name, part, columns in transformer.transformers_:
         outputs = transformer.output_indices_[name]
         if outputs.stop == outputs.start:
@@ -128,7 +138,9 @@ def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastC
         blocks += made
         covered += outputs.stop - outputs.start
     width = max(indices.stop for indices in transformer.output_indices_.values())
-    return FastColumns(width, blocks) if covered == width else None
+    if covered != width:
+        return None
+    return FastColumns(width, blocks, sparse=transformer.sparse_output_)
 
 
 def _name(column: Any, frame: FrameMaker) -> str:
@@ -142,19 +154,16 @@ def _blocks(
     places = [space.index(feature.name) for feature in features if feature is not None]
     if len(places) < len(named):
         return None
-    kind = type(part).__name__
-    if not type(part).__module__.startswith("sklearn."):
-        return None
-    if kind in SCALERS:
+    if type(part) in SCALERS:
         own = copy.copy(part)
         own.set_output(transform="default")
         # Its columns are the right ones; without names, arrays are as good as tables to it.
         vars(own).pop("feature_names_in_", None)
         return [Scaled(places, outputs, own)]
-    if kind == "FunctionTransformer" and part.func is None:
+    if type(part) is FunctionTransformer and part.func is None:
         texts = any(feature is None or feature.is_categorical for feature in features)
         return None if texts else [Scaled(places, outputs, None)]
-    if kind in ("OneHotEncoder", "OrdinalEncoder"):
+    if type(part) in ENCODERS and np.dtype(part.dtype) == float:
         return _lookups(part, named, outputs, space, frame)
     return None
 
@@ -167,7 +176,8 @@ def _plain_feature(name: str, frame: FrameMaker) -> Feature | None:
 def _lookups(
     part: Any, named: list[str], outputs: slice, space: FeatureSpace, frame: FrameMaker
 ) -> list[Scaled | Looked] | None:
-    """Try every value of every feature, the others at rest: what moves belongs to it."""
+    """Encode every value of each feature, the others held fixed: the outputs that change belong to
+    it."""
     features = [frame.values_of(name) for name in named]
     counts = [_values(feature) for feature in features]
     if None in counts:
@@ -200,9 +210,9 @@ def _values(feature: Feature | None) -> int | None:
     return 2 if feature.kind == "boolean" else None
 
 
-def _same(left: Matrix, right: Matrix) -> NDArray[np.bool_]:
+def _same(left: Floats, right: Floats) -> Flags:
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
 
 
-def _dense(matrix: Any) -> Matrix:
+def _dense(matrix: Any) -> Floats:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, float)

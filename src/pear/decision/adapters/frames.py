@@ -1,21 +1,22 @@
-"""How do states become the table a model was trained on, cheaply and often?"""
+"""How do states become the table a model was trained on, cheaply and often? And which values does
+the model know?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pear.decision.adapters.known_values import Learnt
 from pear.decision.inputs import Inputs, sources_of
 from pear.errors import ModelError
-from pear.problem.checks import is_missing
-from pear.problem.feature_space import value_column
-from pear.problem.features import Feature, FeatureSpace, States
+from pear.problem.features import Feature, FeatureSpace, States, value_column
 from pear.problem.inputs import ModelInput
+from pear.problem.tables import MISSING_TEXTS
+from pear.problem.values import is_missing, plain
 
 
 class FrameMaker:
@@ -81,12 +82,13 @@ class FrameMaker:
         return None if column in self._numbers else self.space[self.sources[column].source]
 
     def values_given(self, column: str) -> list[Any]:
-        """The values other than missing ones that a column of categories or truth values has."""
+        """The values, missing ones left out, that a column of categories or truth values can
+        have."""
         values = self._values.get(column)
         return [False, True] if values is None else list(values[:-1])
 
     def _looked_up(self, column: str, learnt: Learnt | None) -> NDArray[np.object_] | None:
-        """What the model is given for each code of a feature, and last for a missing value."""
+        """What the model gets for each code of a feature; the last one is for a missing value."""
         feature = self.values_of(column)
         if feature is None or feature.is_number:
             return None
@@ -127,7 +129,7 @@ class FrameMaker:
         return pd.Categorical(values, categories=pd.Index(dict.fromkeys(known), dtype=object))
 
     def plainly(self, record: Mapping[str, Any]) -> pd.DataFrame:
-        """The row of one record, made value by value as a program outside would."""
+        """The row of one record, made value by value, as any other program would."""
         row: dict[str, Any] = {}
         for name, entry in self.sources.items():
             feature, value = self.space[entry.source], record[entry.source]
@@ -154,3 +156,194 @@ class FrameMaker:
 def _is_value(entry: ModelInput, space: FeatureSpace) -> bool:
     """Whether a column holds the values of a feature themselves, and not a number made of them."""
     return entry.as_it_is or (entry.encoding == "value" and space[entry.source].is_categorical)
+
+
+# Which values did the model learn?
+
+
+@dataclass(frozen=True)
+class Before:
+    """What happens to a column before an encoder reads it: whether an imputer fills it.
+
+    ``missing`` is what stands for a missing value in the column, NaN or None.
+    """
+
+    filled: bool = False
+    missing: Any = np.nan
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The values of one column that an encoder learnt, missing ones left out.
+
+    ``missing`` is what stands for a missing value, NaN or None; ``takes_missing`` tells whether the
+    model has learnt what that means, or fills it in first.
+    """
+
+    column: str
+    values: tuple[Any, ...]
+    missing: Any = np.nan
+    takes_missing: bool = True
+
+    def spelled(self, text: str) -> Any:
+        """A category as the model learnt it: the number 2, where it learnt no text "2", and without
+        the spaces around it, where it learnt it so.
+
+        >>> Learnt("grade", (1, 2, 3)).spelled("2"), Learnt("job", ("none", "part")).spelled("part")
+        (2, 'part')
+        """
+        same = [value for value in self.values if _spelling(value).strip() == text.strip()]
+        return text if text in self.values or len(same) != 1 else same[0]
+
+
+def _spelling(value: Any) -> str:
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(plain(value))
+
+
+def learnt_values(model: Any, frame: FrameMaker) -> dict[str, Learnt]:
+    """What is known of each column of a table; where two encoders read a column, the first one
+    counts."""
+    found: dict[str, Learnt] = {}
+    for learnt in _learnt(model, dict.fromkeys(frame.columns, Before()), frame):
+        found.setdefault(learnt.column, learnt)
+    return found
+
+
+def check_known_values(learnt: Mapping[str, Learnt], frame: FrameMaker, name: str) -> list[str]:
+    """Refuse a feature if the model knows none of its values; warn about single values it does not
+    know."""
+    doubts: list[str] = []
+    for column, known in learnt.items():
+        feature = frame.values_of(column) if column in frame.columns else None
+        if feature is None or feature.is_number:
+            continue
+        given = frame.values_given(column)
+        unknown = [value for value in given if value not in known.values]
+        if len(unknown) == len(given):
+            raise ModelError(
+                f"model '{name}' learnt the values {_shown(known.values)} of '{column}', and the "
+                f"problem gives it {_shown(given)}, none of which it knows; {_remedy(known)}"
+            )
+        if unknown:
+            doubts.append(
+                f"model '{name}' never learnt {_shown(unknown)} of '{column}' (it knows "
+                f"{_shown(known.values)}), and answers as if it were none of its categories; look "
+                "at how they are spelt, or take out of the problem what the model does not know"
+            )
+        doubts += _missing_doubts(known, feature, frame, name)
+    return doubts
+
+
+def _missing_doubts(known: Learnt, feature: Feature, frame: FrameMaker, name: str) -> list[str]:
+    """Whether a missing value reaches the model as one that it has learnt."""
+    column = known.column
+    if not feature.may_be_missing or frame.sources[column].missing is not None:
+        return []
+    marks = [v for v in known.values if v in MISSING_TEXTS and v not in feature.categories]
+    if marks and not known.takes_missing:
+        raise ModelError(
+            f"model '{name}' learnt {_shown(marks)} as a category of '{column}', and the problem "
+            f"takes that for a missing value, which the model does not know: add {_shown(marks)} "
+            f"to the categories of '{feature.name}', or declare missing = {marks[0]!r} for "
+            f"'{column}' under [model.inputs]"
+        )
+    if known.takes_missing:
+        return []
+    return [
+        f"model '{name}' never learnt a missing '{column}', and answers as if it were none of its "
+        "categories; put an imputer in front of its encoder, train it on some, or take "
+        f"'missing_counts_as' of '{feature.name}' out of the problem"
+    ]
+
+
+def _shown(values: Any) -> str:
+    return ", ".join(repr(value) for value in values[:6]) + ("…" if values[6:] else "")
+
+
+def _remedy(known: Learnt) -> str:
+    if all(isinstance(value, str) for value in known.values):
+        return "make the feature categorical, with these as its categories"
+    return "correct the feature's kind and categories"
+
+
+def _learnt(model: Any, given: Mapping[str, Before], frame: FrameMaker) -> Iterator[Learnt]:
+    """What every encoder inside a model learnt of the columns it is ``given``, in their order."""
+    columns = tuple(given)
+    if getattr(model, "steps", None):
+        # Steps behind one that makes other columns no longer see the table's.
+        for _, step in model.steps:
+            yield from _learnt(step, given, frame)
+            if not _keeps_columns(step, columns):
+                return
+            own = None if step.missing_values is None else np.nan
+            given = {column: Before(True, own) for column in columns}
+    elif hasattr(model, "transformers_"):
+        for _, part, chosen in model.transformers_:
+            names = chosen_names(chosen, columns)
+            if not isinstance(part, str):
+                yield from _learnt(part, {n: given[n] for n in names if n in given}, frame)
+    elif hasattr(model, "transformer_list"):
+        for _, part in model.transformer_list:
+            yield from _learnt(part, given, frame)
+    elif hasattr(model, "categories_") and len(model.categories_) == len(columns):
+        for column, values in zip(columns, model.categories_, strict=True):
+            yield _of_encoder(column, given[column], np.asarray(values, object).tolist())
+    elif getattr(model, "_preprocessor", None) is not None:  # Gradient boosting's own encoder.
+        for known in _learnt(model._preprocessor, given, frame):
+            yield replace(known, takes_missing=True)
+    elif getattr(getattr(model, "_Booster", None), "pandas_categorical", None):
+        yield from _of_lightgbm(model, columns, frame)
+    else:
+        for inner in _inner(model):
+            yield from _learnt(inner, given, frame)
+
+
+def _inner(model: Any) -> list[Any]:
+    """The estimators that a search, a threshold, a calibration or a vote asks."""
+    for part in ("best_estimator_", "estimator_"):
+        if hasattr(model, part):
+            return [getattr(model, part)]
+    calibrated = getattr(model, "calibrated_classifiers_", [])
+    voting = [] if hasattr(model, "estimator") else getattr(model, "estimators_", [])
+    return [part.estimator for part in calibrated] or [e for e in voting if hasattr(e, "steps")]
+
+
+def _of_encoder(column: str, before: Before, values: list[Any]) -> Learnt:
+    stated = tuple(value for value in values if not is_missing(value))
+    gone = [value for value in values if is_missing(value)]
+    missing = None if gone and all(value is None for value in gone) else before.missing
+    return Learnt(column, stated, missing, takes_missing=bool(gone) or before.filled)
+
+
+def _of_lightgbm(model: Any, columns: tuple[str, ...], frame: FrameMaker) -> Iterator[Learnt]:
+    """LightGBM keeps the categories of its columns of pandas categories, without their names."""
+    learnt = model._Booster.pandas_categorical
+    texts = [
+        column
+        for column in columns
+        if (feature := frame.values_of(column)) is not None and feature.is_categorical
+    ]
+    if len(texts) != len(learnt):
+        what = "; ".join(_shown(list(values)) for values in learnt)
+        raise ModelError(
+            f"model '{type(model).__name__}' learnt {len(learnt)} columns of categories ({what}), "
+            f"and of its columns {len(texts)} are categorical in the problem "
+            f"({', '.join(texts) or 'none'}); make those categorical that were so in its training"
+        )
+    for column, values in zip(texts, learnt, strict=True):
+        yield Learnt(column, tuple(values))
+
+
+def _keeps_columns(step: Any, columns: tuple[str, ...]) -> bool:
+    """Whether a step is an imputer that fills its columns and leaves their order."""
+    filled = getattr(step, "statistics_", None)
+    return filled is not None and len(filled) == len(columns) and not step.add_indicator
+
+
+def chosen_names(chosen: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of a transformer's columns, given as names, numbers, a mask or a slice."""
+    if isinstance(chosen, slice) or (np.asarray(chosen).dtype.kind in "bi"):
+        return tuple(np.asarray(columns, object)[chosen].tolist())
+    return tuple(str(column) for column in np.atleast_1d(np.asarray(chosen, object)).tolist())

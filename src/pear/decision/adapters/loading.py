@@ -1,7 +1,7 @@
-"""Which model is in this file, or behind this address, and is it safe to load?
+"""Which model is in this file or at this address, and is it safe to load?
 
-Formats that can run code when they are loaded (pickle, joblib, torch's own) are refused
-unasked: opening a stranger's model must never hand them the machine.
+Formats that can run code when they are loaded (pickle, joblib, torch's own) are always refused:
+opening a stranger's model must never hand them the machine.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ import importlib
 import os
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pear.decision.adapters.endpoint import from_endpoint
 from pear.decision.adapters.onnx import from_onnx
 from pear.decision.adapters.sklearn import from_sklearn
 from pear.decision.adapters.torch import from_torch
-from pear.decision.adapters.trees import check_trees
 from pear.decision.blackbox import BlackBox, from_callable
-from pear.decision.several import several
+from pear.decision.several import check_agree, several
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 from pear.problem import Problem
+from pear.problem.values import check_type
 
 RUNS_CODE = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".pt", ".pth")
 """Endings of formats whose loading can run any code."""
@@ -93,10 +95,13 @@ def load_model(
     >>> load_model(lambda states: states[:, 0] / 100, problem, name="income")
     BlackBox('income', 0 rows asked)
     """
+    check_type("problem", problem, Problem)
+    check_agree(agree)
     if isinstance(source, (list, tuple)) or _is_folder(source):
         models = load_models(source, problem, trusted=trusted, **settings)
         return models[0] if len(models) == 1 else several(models, agree)
     if isinstance(source, BlackBox):
+        source.refuse_another(problem)
         return source
     if not isinstance(source, (str, os.PathLike)):
         return _in_memory(source, problem, settings)
@@ -146,7 +151,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _in_memory(model: Any, problem: Problem, settings: dict[str, Any]) -> BlackBox:
-    """A model that is here already, by what it can do."""
+    """A model object, recognised by what it can do."""
+    if isinstance(model, type):
+        raise ModelRefused(f"{model.__name__} is a class; give a fitted object of it")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return from_torch(model, problem, **settings)
@@ -170,7 +177,7 @@ def save_sklearn(model: Any, path: str | Path) -> Path:
 
 
 class _NoTorch:
-    """Makes torch as good as not installed for what looks for it."""
+    """Hides torch from code that looks for it."""
 
     def find_spec(self, name: str, *place: Any) -> None:
         if name == "torch":
@@ -178,7 +185,8 @@ class _NoTorch:
 
 
 def _skops() -> Any:
-    """``skops.io``, without torch: its look at all of scikit-learn would import it, for seconds."""
+    """``skops.io``, imported without torch: its survey of scikit-learn would otherwise load it, for
+    seconds."""
     if "torch" in sys.modules:
         return importlib.import_module("skops.io")
     hidden = _NoTorch()
@@ -232,3 +240,58 @@ def load_skops(path: str | Path, trusted: Sequence[str] = ()) -> Any:
         )
     check_trees(model, path.name)
     return model
+
+
+# Are the trees in a model from a file sound?
+
+TREE_TYPES = ("Tree", "TreePredictor")
+
+
+def check_trees(model: Any, name: str) -> None:
+    """Refuse a model in which some tree points outside of itself."""
+    for tree in find_trees(model):
+        if type(tree).__name__ == "Tree":
+            left, right, feature = tree.children_left, tree.children_right, tree.feature
+            inner = (left != -1) | (right != -1)
+            width, sound = tree.n_features, len(tree.value) == len(left)
+        else:
+            nodes = tree.nodes
+            left, right = nodes["left"].astype(int), nodes["right"].astype(int)
+            feature, inner = nodes["feature_idx"], nodes["is_leaf"] == 0
+            width, sound = np.inf, not nodes["is_categorical"].any() or _bins_fit(tree)
+        places = np.arange(len(left))
+        for child in (left, right):
+            # Children after their parent: every walk ends.
+            sound &= bool(((child > places) & (child < len(left)))[inner].all())
+        sound &= bool(((feature >= 0) & (feature < width))[inner].all())
+        if not sound:
+            raise ModelRefused(
+                f"'{name}' holds a tree that points outside of itself; it was damaged or made to "
+                "do harm: get the model again from its author"
+            )
+
+
+def find_trees(model: Any) -> Iterator[Any]:
+    """Every tree inside an estimator, however deep."""
+    waiting, seen = [model], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if type(item).__name__ in TREE_TYPES:
+            yield item
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, (list, tuple, set)):
+            waiting += item
+        elif isinstance(item, np.ndarray):
+            waiting += item.ravel().tolist() if item.dtype == object else []
+        elif type(item).__module__.startswith(("sklearn.", "pear.")):
+            waiting += vars(item).values() if hasattr(item, "__dict__") else []
+
+
+def _bins_fit(tree: Any) -> bool:
+    """Whether the category sets that nodes refer to are there."""
+    rows = tree.nodes["bitset_idx"][tree.nodes["is_categorical"] != 0]
+    return bool((rows < len(tree.raw_left_cat_bitsets)).all())

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Floats
 from pear.decision.adapters.torch import (
     Output,
     check_output,
@@ -33,9 +34,9 @@ from pear.decision.inputs import (
 from pear.errors import ModelError, ModelRefused
 from pear.optional import require
 from pear.problem import Problem
-from pear.problem.checks import is_missing
 from pear.problem.features import FeatureSpace, States
 from pear.problem.inputs import ModelInput
+from pear.problem.values import is_missing
 
 CLASSES_KEY = "pear.classes"
 """Metadata of the file: the model's classes as a JSON list."""
@@ -44,10 +45,10 @@ INPUTS_KEY, OUTPUT_KEY = "pear.inputs", "pear.output"
 """Metadata of the file: its declared columns as a JSON list, and what its numbers are."""
 
 DIGITS_KEY = "pear.digits"
-"""Metadata of the file: decimals of its scores that are more than the rounding of a copy."""
+"""Metadata of the file: how many decimals of its scores are those of the model it was made from."""
 
 DOUBT_KEY = "pear.doubt"
-"""Metadata of the file: where it is not quite the model it was made of, in words."""
+"""Metadata of the file: where it differs from the model it was made from, in words."""
 
 MISSING_KEY = "pear.missing"
 """Metadata of the file: the text that its inputs of text take for a missing value."""
@@ -121,7 +122,7 @@ class OnnxScores:
         runtime = require("onnxruntime")
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = 1
-        settings.log_severity_level = 4  # What fails is raised, and need not be printed as well.
+        settings.log_severity_level = 4  # Failures are raised and need not be printed as well.
         try:
             self._session = runtime.InferenceSession(
                 self.content, settings, providers=["CPUExecutionProvider"]
@@ -164,10 +165,10 @@ class OnnxScores:
         seen = {entry.source for entry in entries}
         return tuple(name for name in self.space.names if name in seen)
 
-    def __call__(self, states: States) -> NDArray[np.float64]:
+    def __call__(self, states: States) -> Floats:
         return self._scores(self.feed(states))
 
-    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+    def plainly(self, record: dict[str, Any]) -> Floats:
         """Scores of one record, its inputs made one by one."""
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
@@ -180,6 +181,11 @@ class OnnxScores:
             made = made if kind == "tensor(string)" else _as_kind(made, kind, name, self.name)
             feed[name] = made.reshape((-1, 1) if len(shape) > 1 else (-1,))
         return self._scores(feed)
+
+    @property
+    def result_name(self) -> str:
+        """The tensor of the graph that the scores are read from."""
+        return str(self._result.name)
 
     @property
     def answers_one_number(self) -> bool:
@@ -210,7 +216,7 @@ class OnnxScores:
             feeds = [self.feed(states), self.feed(far)]
         return [self._run(feed) for feed in feeds]
 
-    def _scores(self, feed: dict[str, Any]) -> NDArray[np.float64]:
+    def _scores(self, feed: dict[str, Any]) -> Floats:
         result = self._run(feed)
         if isinstance(result, list):
             result = [[row[label] for label in self.classes] for row in result]
@@ -280,7 +286,7 @@ class OnnxScores:
         return sources
 
     def _declared_matrix(self) -> Inputs:
-        """The columns of a single tensor: as declared; a single one can be one thing only."""
+        """The columns of a single tensor, as declared; a single column needs no declaration."""
         [(_, kind, shape)] = self._inputs
         _dtype(kind, self.name)
         width = shape[-1] if shape and isinstance(shape[-1], int) else None
@@ -288,8 +294,8 @@ class OnnxScores:
             inputs = Inputs(self.space, self.declared)
             if width not in (None, inputs.width):
                 raise ModelError(
-                    f"model '{self.name}' takes a tensor of {width} columns, and what is declared "
-                    f"makes {inputs.width}: correct [model.inputs]"
+                    f"model '{self.name}' takes a tensor of {width} columns, but the declared "
+                    f"inputs make {inputs.width}: correct [model.inputs]"
                 )
             return inputs
         numbers = feature_order(self.space)
@@ -303,7 +309,7 @@ class OnnxScores:
         )
 
     def feed(self, states: States) -> dict[str, Any]:
-        """What the file's inputs are given for states ``(n, d)``."""
+        """The file's inputs for states ``(n, d)``."""
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
             return {name: _as_kind(self._matrix(states), kind, name, self.name)}
@@ -326,7 +332,7 @@ class OnnxScores:
         return _as_kind(numbers, kind, entry.column, self.name)
 
     def _value(self, entry: ModelInput, kind: str, value: Any) -> Any:
-        """What one input is given for one value."""
+        """One input for one value."""
         feature = self.space[entry.source]
         if kind != "tensor(string)":
             [number] = entry.number(feature, value)
@@ -377,8 +383,8 @@ def classes_in_graph(content: bytes) -> tuple[Any, ...]:
     return tuple(label.decode() if isinstance(label, bytes) else label for label in found)
 
 
-def _as_kind(numbers: NDArray[np.float64], kind: str, column: str, name: str) -> NDArray[Any]:
-    """Numbers in the type of an input, which is never to cut off what it cannot hold."""
+def _as_kind(numbers: Floats, kind: str, column: str, name: str) -> NDArray[Any]:
+    """Numbers in the type of an input; what the type cannot hold is refused, never truncated."""
     with np.errstate(over="ignore", invalid="ignore"):
         made = numbers.astype(_DTYPES[kind])
     rounds = kind.startswith(("tensor(float", "tensor(double"))

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from scipy.special import expit
 
-from pear.decision.adapters.fast_columns import FastColumns, fast_columns
-from pear.decision.adapters.frames import FrameMaker
-from pear.decision.adapters.known_values import Learnt, check_known_values, learnt_values
-from pear.decision.adapters.spellings import spelling_doubts
+from pear.arrays import Floats
+from pear.decision.adapters.frames import FrameMaker, Learnt, check_known_values, learnt_values
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.first_look import SAME
+from pear.decision.first_look import SAME, spelling_doubts
 from pear.decision.inputs import (
     Inputs,
     MatrixScores,
@@ -29,7 +27,10 @@ from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
 from pear.problem.inputs import ModelInput
-from pear.problem.problem import class_key
+from pear.problem.values import class_key
+
+if TYPE_CHECKING:
+    from pear.decision.adapters.fast_columns import FastColumns
 
 Kind = Literal["auto", "frame", "numbers", "codes"]
 Method = Literal["predict_proba", "decision_function", "predict"]
@@ -45,8 +46,8 @@ def from_sklearn(
 ) -> BlackBox:
     """A fitted estimator or pipeline as a black box.
 
-    Estimators without probabilities are asked for their decision function (passed through a
-    sigmoid), else for their class (scores 0 and 1).
+    For estimators without probabilities, the decision function is used (passed through a sigmoid),
+    else the class (scores 0 and 1).
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def from_sklearn(
         feature names as columns; ``numbers`` are the features in their order as an array, and
         ``codes`` the same with the positions of categories.
     category_dtype
-        Whether categories are pandas categoricals; found out if left out.
+        Whether categories are pandas categoricals; detected if left out.
 
     Raises
     ------
@@ -81,6 +82,8 @@ def from_sklearn(
             f"(got {inputs!r})"
         )
     space, name = problem.space, name or type(final_estimator(model)).__name__
+    method = _method(model, name)
+    _refuse_unfitted(model, name)
     declared = problem.interface.inputs if isinstance(inputs, str) else tuple(inputs)
     kind = inputs if isinstance(inputs, str) else "auto"
     columns = column_names(model)
@@ -100,7 +103,7 @@ def from_sklearn(
         learnt = learnt_values(model, maker)
         doubts += check_known_values(learnt, maker, name)
     favourable = tuple(class_key(value) for value in problem.goal.favourable)
-    function = SklearnScores(model, space, name, maker, _method(model, name), favourable)
+    function = SklearnScores(model, space, name, maker, method, favourable)
     classes = function.classes if function.method == "predict_proba" else ()
     entries = maker.columns if isinstance(maker, Inputs) else maker.sources.values()
     seen = {entry.source for entry in entries}
@@ -112,10 +115,33 @@ def from_sklearn(
     return black_box.checked()
 
 
-def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
-    """Whether the model's own ``predict`` decides otherwise than the problem's threshold, in words.
+def _refuse_unfitted(model: Any, name: str) -> None:
+    """Refuse an estimator that says itself that it is not fitted.
 
-    A threshold other than one half is taken for meant, unless the model has one of its own.
+    Classes of other people's making that say nothing about it are believed.
+    """
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    final, fitted = final_estimator(model), True
+    if type(final).__module__.split(".")[0] == "catboost":
+        fitted = bool(final.is_fitted())
+    for one in (model, final):
+        if hasattr(one, "fit") and (
+            hasattr(one, "__sklearn_is_fitted__") or type(one).__module__.startswith("sklearn.")
+        ):
+            try:
+                check_is_fitted(one)
+            except NotFittedError:
+                fitted = False
+    if not fitted:
+        raise ModelError(f"model '{name}' is not fitted; fit it on the training data first")
+
+
+def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
+    """A warning where the model's own ``predict`` disagrees with the problem's threshold.
+
+    A threshold other than one half is taken as intended, unless the model has one of its own.
     """
     goal, model = black_box.goal, function.model
     final = final_estimator(model)
@@ -128,7 +154,7 @@ def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
         scores = black_box.probe(probes)
         decided = np.ravel(model.predict(function.table(probes))).tolist()
     except Exception:
-        return []  # What it cannot take is told with the row by the first look.
+        return []  # What the model cannot take, the first look reports with the row.
     if not {class_key(value) for value in decided} <= {class_key(c) for c in function.classes}:
         return []
     approved = np.array([class_key(value) in wanted for value in decided])
@@ -137,8 +163,8 @@ def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
         return []
     at = "" if own is None else f" (its own threshold is {own:.4g})"
     return [
-        f"model '{black_box.name}' itself decides otherwise than a score above {goal.threshold:g} "
-        f"does, for {int(differs.sum())} of {len(probes)} invented people{at}: look at which of "
+        f"the predict of model '{black_box.name}' disagrees with a score above {goal.threshold:g} "
+        f"for {int(differs.sum())} of {len(probes)} invented people{at}: check which of "
         "the two decides in production, and at 'threshold' of the goal"
     ]
 
@@ -160,19 +186,22 @@ class SklearnScores:
         classes = getattr(self.model, "classes_", None)
         self.classes = () if classes is None else tuple(np.asarray(classes).tolist())
         if isinstance(self.maker, FrameMaker):
+            # Imported here, where scikit-learn is loaded anyway: importing it takes half a second.
+            from pear.decision.adapters.fast_columns import fast_columns
+
             self._fast = fast_columns(self.model, self.space, self.maker)
 
-    def __call__(self, states: States) -> NDArray[np.float64]:
+    def __call__(self, states: States) -> Floats:
         if self._fast is not None:
             return self._scores(final_estimator(self.model), self._fast.handed_on(states))
         return self._scores(self.model, self.table(states))
 
-    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
-        """Scores of one record, through the whole pipeline, as a program outside would."""
+    def plainly(self, record: dict[str, Any]) -> Floats:
+        """Scores of one record through the whole pipeline, as any other program would ask."""
         made: Any = self.maker.plainly(record)
         return self._scores(self.model, np.array([made]) if isinstance(made, list) else made)
 
-    def _scores(self, model: Any, table: Any) -> NDArray[np.float64]:
+    def _scores(self, model: Any, table: Any) -> Floats:
         if self.method == "predict_proba":
             return np.asarray(model.predict_proba(table), float)
         if self.method == "decision_function":
@@ -182,8 +211,7 @@ class SklearnScores:
                     f"model '{self.name}' has several classes but no predict_proba; calibrate it "
                     "(sklearn.calibration.CalibratedClassifierCV) first"
                 )
-            upside = self._favours_last()
-            return np.asarray(1.0 / (1.0 + np.exp(-margins if upside else margins)))
+            return np.asarray(expit(margins if self._favours_last() else -margins))
         decided = np.asarray(model.predict(table))
         if decided.dtype.kind == "f" and not (decided == np.rint(decided)).all():
             amount = decided[decided != np.rint(decided)][0]
@@ -194,12 +222,12 @@ class SklearnScores:
         wanted = self.favourable or (class_key(self.classes[-1] if self.classes else 1),)
         return np.array([class_key(value) in wanted for value in decided.tolist()], float)
 
-    def of_table(self, table: pd.DataFrame) -> NDArray[np.float64]:
+    def of_table(self, table: pd.DataFrame) -> Floats:
         """Scores of a table as it stands."""
         return self._scores(self.model, table)
 
     def table(self, states: States) -> Any:
-        """What the model is given for these states."""
+        """The input of the model for these states."""
         return self.maker(states)
 
     def of_matrix(self) -> MatrixScores | None:
@@ -297,7 +325,7 @@ def _in_order(space: FeatureSpace, kind: str, name: str) -> Inputs:
 
 
 def _without_names(model: Any, space: FeatureSpace, name: str) -> FrameMaker | Inputs:
-    """What a model is given that remembers no columns, where there is one thing it can be."""
+    """The input of a model that remembers no columns, where there is only one possibility."""
     width = getattr(model, "n_features_in_", None)
     if width is None:
         maker = FrameMaker(space, space.names)
@@ -322,13 +350,13 @@ def _without_names(model: Any, space: FeatureSpace, name: str) -> FrameMaker | I
 
 
 def _reads_by_place(model: Any, maker: FrameMaker) -> bool:
-    """Whether a model takes the same table for another one when its columns change places."""
+    """Whether a model's answers change when the columns of a table change places."""
     table = maker(probe_states(maker.space, 64, np.random.default_rng(2)))
     ask = getattr(model, _method(model, type(model).__name__))
     try:
         return not np.array_equal(ask(table), ask(table[table.columns[::-1]]))
     except Exception:
-        return False  # It knows its columns, or cannot take any: the first look tells.
+        return False  # It knows its columns, or fails on any table, which the first look reports.
 
 
 def _check_width(model: Any, maker: FrameMaker | Inputs, name: str) -> None:
@@ -336,7 +364,7 @@ def _check_width(model: Any, maker: FrameMaker | Inputs, name: str) -> None:
     given = maker.width if isinstance(maker, Inputs) else len(maker.columns)
     if width is not None and width != given:
         raise ModelError(
-            f"model '{name}' takes {width} columns, and what is declared makes {given}: correct "
+            f"model '{name}' takes {width} columns, but the declared inputs make {given}: correct "
             "[model.inputs]"
         )
 
@@ -370,7 +398,7 @@ def _wants_category_dtype(model: Any, made: Sequence[FrameMaker], name: str) -> 
     if as_text is None or as_category is None or np.array_equal(as_text, as_category):
         return as_text is None and as_category is not None
     raise ModelError(
-        f"model '{name}' answers otherwise when categories are pandas categoricals; say which it "
+        f"model '{name}' gives other scores when categories are pandas categoricals; say which it "
         "was trained on: from_sklearn(…, category_dtype=True or False)"
     )
 

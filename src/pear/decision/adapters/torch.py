@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
+from pear.arrays import Floats
 from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
 from pear.decision.inputs import Inputs, MatrixScores, what_to_declare
 from pear.errors import InvalidSetting, ModelError
@@ -26,7 +27,7 @@ def from_torch(
     *,
     output: Output = "logits",
     inputs: Sequence[ModelInput] | None = None,
-    encode: Callable[[States], NDArray[np.float64]] | None = None,
+    encode: Callable[[States], Floats] | None = None,
     classes: Sequence[Any] = (),
     name: str = "",
 ) -> BlackBox:
@@ -85,20 +86,20 @@ class TorchScores:
     module: Any
     space: FeatureSpace
     output: Output
-    encode: Callable[[States], NDArray[np.float64]]
+    encode: Callable[[States], Floats]
 
-    def __call__(self, states: States) -> NDArray[np.float64]:
+    def __call__(self, states: States) -> Floats:
         return self._answered(self.encode(states))
 
     def of_matrix(self) -> MatrixScores | None:
         """The declared columns and the module's answers for them; None for an own encoding."""
         return (self.encode, self._answered) if isinstance(self.encode, Inputs) else None
 
-    def _answered(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answered(self, matrix: Floats) -> Floats:
         values = self.raw(matrix)
         return probabilities(values) if self.output == "logits" else values
 
-    def raw(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    def raw(self, matrix: Floats) -> Floats:
         """What the module itself answers for its own inputs ``(n, columns)``."""
         torch = require("torch")
         parameter = next(iter(self.module.parameters()), None)
@@ -109,13 +110,13 @@ class TorchScores:
             result = self.module(torch.as_tensor(matrix).to(**settings))
         return np.asarray(result.detach().cpu().numpy(), float)
 
-    def plainly(self, record: dict[str, Any]) -> NDArray[np.float64]:
+    def plainly(self, record: dict[str, Any]) -> Floats:
         """Scores of one record, its columns made one by one."""
         if not isinstance(self.encode, Inputs):
             return self(self.space.encode([record]))
         return self._answered(np.array([self.encode.plainly(record)]))
 
-    def some_inputs(self) -> NDArray[np.float64]:
+    def some_inputs(self) -> Floats:
         """Inputs of plausible people ``(n, columns)``."""
         return np.asarray(self.encode(probe_states(self.space, 64, np.random.default_rng(4))))
 
@@ -127,7 +128,7 @@ def _check_columns(function: TorchScores, name: str) -> None:
     first = next(layers, None)
     if first is not None and isinstance(function.encode, Inputs) and first.in_features != given:
         raise ModelError(
-            f"module '{name}' takes {first.in_features} columns, and what is declared makes "
+            f"module '{name}' takes {first.in_features} columns, but the declared inputs make "
             f"{given}: correct [model.inputs]"
         )
 
@@ -136,10 +137,10 @@ def _answers_one_number(function: TorchScores) -> bool:
     try:
         return np.size(function.raw(function.some_inputs()[:1])) == 1
     except Exception:
-        return False  # What it cannot take is told with the row when it is asked for scores.
+        return False  # Asking for scores reports what fails, with the row.
 
 
-def refuse_probabilities(ask: Callable[[], Iterable[NDArray[np.float64]]], name: str) -> None:
+def refuse_probabilities(ask: Callable[[], Iterable[Floats]], name: str) -> None:
     """Refuse logits that are probabilities already: a second sigmoid would bring all near 1/2.
 
     ``ask`` gives the model's own answers for plausible and for wild inputs: one that ends in a
@@ -158,23 +159,21 @@ def refuse_probabilities(ask: Callable[[], Iterable[NDArray[np.float64]]], name:
         )
 
 
-def wild(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+def wild(inputs: Floats) -> Floats:
     """Inputs far out on both sides, of the shape of plausible ones."""
     signs = np.random.default_rng(5).choice([-1.0, 1.0], inputs.shape)
     return np.asarray(1e3 * signs * (np.abs(np.nan_to_num(inputs)) + 1.0))
 
 
-def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def probabilities(logits: Floats) -> Floats:
     """A sigmoid of one logit per row, a softmax over several.
 
     >>> probabilities(np.array([0.0])), probabilities(np.array([[1.0, 1.0]]))
     (array([0.5]), array([[0.5, 0.5]]))
     """
     if logits.ndim == 2 and logits.shape[1] > 1:
-        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
-    decay = np.exp(-np.abs(logits))
-    return np.asarray(np.where(logits >= 0, 1.0, decay) / (1.0 + decay))
+        return np.asarray(softmax(logits, axis=1))
+    return np.asarray(expit(logits))
 
 
 def check_output(output: str) -> None:

@@ -2,8 +2,9 @@
 
 The graph is cut at the tensor that goes into its one ensemble, its one linear classifier or its
 first layer. What is in front must take every column by itself; onnxruntime computes it, so that an
-encoding is the file's own. What comes after is not read: of the few ways in which a margin becomes
-a score, the one that gives the model's own scores on probes is taken, and none if there is none.
+encoding is the file's own. What comes after must be made of that tensor alone and is not read: of
+the few ways in which a margin becomes a score, the one that gives the model's own scores on probes
+is taken, and none if there is none.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def read_graph(function: Any) -> tuple[Callable[[States], Matrix], list[Found]] 
     if bool(cores) == bool(layers):
         return None
     tensor = (cores or layers)[0].input[0]
+    inputs = {entry.name for entry in model.graph.input} - set(constants)
     if not _column_by_column(nodes, constants, tensor):
+        return None
+    if not _only_through(nodes, tensor, function.result_name, inputs):
         return None
     if layers:
         found = list(_networks(onnx, nodes, constants, layers[0]))
@@ -84,6 +88,30 @@ def _column_by_column(nodes: list[Any], constants: dict[str, Any], tensor: str) 
             return False
         waiting += varying
     return True
+
+
+def _only_through(nodes: list[Any], tensor: str, result: str, inputs: set[str]) -> bool:
+    """Whether the result sees the inputs through the tensor alone."""
+    makers = {name: node for node in nodes for name in node.output}
+    waiting, seen = [result], {tensor}
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        if name in inputs:
+            return False
+        seen.add(name)
+        if name in makers:
+            waiting += _needs(makers[name])
+    return True
+
+
+def _needs(node: Any) -> Iterator[str]:
+    """The tensors that a node takes, those that its branches take from outside among them."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _needs(inner)
 
 
 def _encoding(onnx: Any, model: Any, function: Any, tensor: str) -> Callable[[States], Matrix]:

@@ -23,11 +23,16 @@ from pear.decision.ceilings.ensembles import Found
 from pear.decision.ceilings.graphs import read_graph
 from pear.decision.ceilings.linear import LINEAR_READERS
 from pear.decision.ceilings.links import Link
-from pear.decision.ceilings.networks import NETWORK_READERS, own_network, torch_network
+from pear.decision.ceilings.networks import (
+    NETWORK_READERS,
+    Layers,
+    ReducedNetwork,
+    own_network,
+    torch_network,
+)
 from pear.decision.ceilings.specialised import Specialised
 from pear.decision.inputs import Inputs
-from pear.decision.network import Network
-from pear.decision.tree import DecisionTree
+from pear.decision.own_models import DecisionTree, Network
 from pear.problem.features import States
 
 Matrix = NDArray[np.float64]
@@ -42,6 +47,7 @@ CLOSE = 1e-5
 COLUMN_BY_COLUMN = (
     "Binarizer",
     "FunctionTransformer",
+    "GenericUnivariateSelect",
     "KBinsDiscretizer",
     "MaxAbsScaler",
     "MinMaxScaler",
@@ -50,7 +56,16 @@ COLUMN_BY_COLUMN = (
     "OrdinalEncoder",
     "PowerTransformer",
     "QuantileTransformer",
+    "RFE",
+    "RFECV",
     "RobustScaler",
+    "SelectFdr",
+    "SelectFpr",
+    "SelectFromModel",
+    "SelectFwe",
+    "SelectKBest",
+    "SelectPercentile",
+    "SequentialFeatureSelector",
     "SimpleImputer",
     "SplineTransformer",
     "StandardScaler",
@@ -58,6 +73,9 @@ COLUMN_BY_COLUMN = (
     "VarianceThreshold",
 )
 """Transformers of scikit-learn whose every output depends on one input."""
+
+KNOWN_CODE = ("sklearn", "imblearn", "lightgbm", "xgboost", "catboost", "torch")
+"""Packages whose classes are read by their names."""
 
 
 class Readable(Protocol):
@@ -74,6 +92,9 @@ class Readable(Protocol):
 
     def margins(self, matrix: Matrix) -> Matrix:
         """The margin of encoded rows ``(n, D)``, shape ``(n,)``."""
+
+    def seen(self) -> NDArray[np.intp]:
+        """The inputs that can change the margin, as columns."""
 
     def specialise(
         self, options: EncodedOptions, required: float, max_changes: int
@@ -105,10 +126,32 @@ class EncodedOptions:
 
 
 @dataclass(frozen=True)
+class Scorer:
+    """Scores of one person's assignments by what was read of a network: far cheaper than asking.
+
+    A favourable state exceeds the score ``required``.
+    """
+
+    network: ReducedNetwork
+    link: Link
+    required: float
+
+    def scores(self, assignments: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.bool_]]:
+        """Scores ``(n,)`` of assignments ``(n, F)``, and which of them may be favourable.
+
+        No score here is above ``required``: of those that may be, the model has to be asked.
+        """
+        margins = self.network.margins(assignments)
+        scores = np.clip(self.link.score(margins), 0.0, self.required)
+        return scores, margins >= self.network.required
+
+
+@dataclass(frozen=True)
 class Inside:
     """A model that was looked into; ``what`` names it in certificates.
 
-    ``worth_after``: rows that a search asks before it looks inside, which is slower at first.
+    ``worth_after``: rows that a search asks before it looks inside, which is slower at first, and
+    ``scored_after`` before it takes a network's scores from what was read.
     """
 
     what: str
@@ -116,6 +159,7 @@ class Inside:
     model: Readable
     link: Link
     worth_after: float = 1_000.0
+    scored_after: float = 250.0
 
     def scores(self, states: States) -> Matrix:
         """Scores by what was read from the model, shape ``(n,)``."""
@@ -148,6 +192,20 @@ class Inside:
         return self.model.specialise(
             options, margin, len(columns) if max_changes is None else min(max_changes, len(columns))
         )
+
+    def scorer(
+        self, start: Matrix, columns: Sequence[int], values: Sequence[Matrix], required: float
+    ) -> Scorer | None:
+        """One person's scores, where they take far less than asking, and ceilings far more.
+
+        Parameters as in :meth:`specialise`; None for models other than networks.
+        """
+        if not isinstance(self.model, Layers) or not len(columns):
+            return None
+        options = self._encoded(np.asarray(start, float), columns, values)
+        margin = self.link.required(required)
+        network = None if options is None else self.model.reduced(options, margin)
+        return None if network is None else Scorer(network, self.link, required)
 
     def _encoded(
         self, start: Matrix, columns: Sequence[int], values: Sequence[Matrix]
@@ -214,6 +272,8 @@ def _open_one(black_box: BlackBox) -> tuple[Encoding, Found] | None:
         return _open_sklearn(function, black_box)
     if type(function).__name__ == "TorchScores" and isinstance(function.encode, Inputs):
         # Of somebody's own encoding nothing is known: not even that each column has one feature.
+        if not all(is_known(part) for part in function.module.modules()):
+            return None
         found = torch_network(function.module, function.output)
         return None if found is None else (function.encode, found)
     return None
@@ -221,7 +281,9 @@ def _open_one(black_box: BlackBox) -> tuple[Encoding, Found] | None:
 
 def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encoding, Found] | None:
     estimator = final_estimator(function.model)
-    encode = _encoding(function, estimator)
+    if not is_known(function.model) or not is_known(estimator):
+        return None
+    encode = encoding_of(function, estimator)
     readers = {**ensembles.READERS, **LINEAR_READERS, **NETWORK_READERS}
     reader = readers.get(type(estimator).__name__)
     if encode is None or reader is None:
@@ -237,8 +299,13 @@ def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encodin
     return None if found is None else (encode, found)
 
 
-def _encoding(function: SklearnScores, estimator: Any) -> Encoding | None:
-    """How states become the matrix of the final estimator."""
+def is_known(part: Any) -> bool:
+    """Whether a part of a model is code that does what its name says, not somebody's own."""
+    return type(part).__module__.partition(".")[0] in KNOWN_CODE
+
+
+def encoding_of(function: SklearnScores, estimator: Any) -> Encoding | None:
+    """How states become the matrix of the final estimator; None where a column mixes features."""
     if function._fast is not None:
         return function._fast
     steps = getattr(function.model, "steps", [(None, estimator)])[:-1]

@@ -37,6 +37,9 @@ class Linear:
     def margins(self, matrix: Matrix) -> Matrix:
         return np.asarray(self.inputs(matrix) @ self.weights + self.bias)
 
+    def seen(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.weights)
+
     def specialise(
         self, options: EncodedOptions, required: float, max_changes: int
     ) -> Specialised | None:
@@ -49,7 +52,6 @@ class Linear:
             mine = parts[rows][:, options.owner == feature].sum(axis=1)
             fields["gains"][feature, :count] = mine - mine[0]
         fields["base"][:] = parts[0].sum() + self.bias
-        fields["influence"] = fields["gains"].max(axis=1)
         size = np.abs(parts).max(axis=0).sum() + abs(self.bias)
         slack = (len(self.weights) + 64) * (self.rounding + 2.0**-52) * size
         return Specialised(kind=LINEAR, required=required - slack, **fields)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from pear.arrays import Floats
 
@@ -44,8 +45,7 @@ class Sigmoid:
     error: float = 2.0**-48
 
     def score(self, margins: Floats) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.asarray(1.0 / (1.0 + np.exp(-self.steepness * margins)))
+        return np.asarray(expit(self.steepness * margins))
 
     def required(self, score: float) -> float:
         lowered = score - self.error

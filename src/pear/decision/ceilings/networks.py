@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from pear.decision.ceilings.ensembles import Found, favoured
 from pear.decision.ceilings.linear import Linear
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
+BLOCK = 256
+"""Rows worked on at once: what the layers make of them then stays in the processor's cache."""
 SIGMOID, TANH = -1.0, -2.0
 """Activations; a number from 0 to 1 is the slope of a rectifier below zero."""
 
@@ -65,28 +68,24 @@ class Layers:
         weights, bias = self.layers[-1]
         return np.asarray((values @ weights + bias)[:, 0])
 
+    def seen(self) -> NDArray[np.intp]:
+        return np.flatnonzero((self.layers[0][0] != 0).any(axis=1))
+
     def specialise(
         self, options: EncodedOptions, required: float, max_changes: int
     ) -> Specialised | None:
-        """The first layer as a sum of one vector per option."""
-        rows, n_features = options.rows, len(options.counts)
-        if not np.isfinite(rows).all():
+        """The first layer as a sum of one vector per option, and bounds of all layers."""
+        if not np.isfinite(options.rows).all():
             return None
-        weights, bias = self.layers[0]
+        n_features = len(options.counts)
         fields = blank(n_features, options.counts)
-        steps = np.zeros((n_features, int(options.counts.max()), len(bias)))
-        for feature, count in enumerate(options.counts):
-            mine = options.owner == feature
-            place = options.first[feature]
-            steps[feature, :count] = (rows[place : place + count] - rows[0])[:, mine] @ weights[
-                mine
-            ]
         sizes = np.array([len(b) for _, b in self.layers], np.int64)
         n_neurons = int(sizes[:-1].sum())
-        sums, errors = self._rounding(rows)
+        sums, slack = self._rounding(options.rows)
+        start, steps = self._first_layer(options)
         fields |= {
             "steps": steps,
-            "hidden": np.tile(rows[0] @ self.layers[0][0] + self.layers[0][1], (n_features + 1, 1)),
+            "hidden": np.tile(start, (n_features + 1, 1)),
             "weights": np.concatenate([w.ravel() for w, _ in self.layers[1:]]),
             "biases": np.concatenate([b for _, b in self.layers[1:]]),
             "sizes": sizes,
@@ -97,24 +96,36 @@ class Layers:
             "seen": np.zeros((n_features + 1, n_features, steps.shape[1]), np.bool_),
             "lines": np.zeros((4, n_neurons)),
         }
-        slack = (self.rounding + 2.0**-48) * errors
         special = Specialised(kind=NETWORK, required=required - slack, **fields)
         everything = np.arange(steps.shape[1]) < options.counts[:, None]
         special.seen_remaining[:] = -1
         network_ceiling(special, 0, everything, max_changes)
         special.low[-1], special.high[-1] = special.low[0], special.high[0]
-        for feature in range(n_features):
-            only = np.zeros_like(everything)
-            only[feature] = everything[feature]
-            special.influence[feature] = network_ceiling(special, 0, only, 1)
-        special.influence[:] -= network_ceiling(special, 0, everything, 0)
         return special
 
-    def _rounding(self, rows: Matrix) -> tuple[list[Matrix], float]:
-        """What rounding does at most, in relative errors of one operation.
+    def reduced(self, options: EncodedOptions, required: float) -> ReducedNetwork | None:
+        """The first layer as a sum of one vector per option; nothing is bounded."""
+        if not np.isfinite(options.rows).all():
+            return None
+        _, slack = self._rounding(options.rows)
+        return ReducedNetwork(self, *self._first_layer(options), required - slack)
 
-        To the sums of each layer by themselves, and to the output through all layers. Sums are
-        taken as large as if nothing cancelled; no activation is steeper than 1.
+    def _first_layer(self, options: EncodedOptions) -> tuple[Matrix, Matrix]:
+        """Its sums ``(H,)`` at the start, and what each option adds to them ``(F, V, H)``."""
+        rows, (weights, bias) = options.rows, self.layers[0]
+        # An option moves no inputs but those of its own feature.
+        added = (rows - rows[0]) @ weights
+        steps = np.zeros((len(options.counts), int(options.counts.max()), len(bias)))
+        for feature, (first, count) in enumerate(zip(options.first, options.counts, strict=True)):
+            steps[feature, :count] = added[first : first + count]
+        return rows[0] @ weights + bias, steps
+
+    def _rounding(self, rows: Matrix) -> tuple[list[Matrix], float]:
+        """What rounding does at most.
+
+        To the sums of each layer by themselves, in relative errors of one operation, and to the
+        output through all layers. Sums are taken as large as if nothing cancelled; no activation
+        is steeper than 1.
         """
         operations = 4.0 * (rows.shape[1] + sum(len(bias) for _, bias in self.layers) + 64)
         size, error, sums = np.abs(rows).max(axis=0), np.zeros(rows.shape[1]), []
@@ -125,16 +136,54 @@ class Layers:
             if bend < 0:
                 size = np.minimum(size, 1.0)
                 error = error + operations
-        return sums, float(error[0])
+        return sums, (self.rounding + 2.0**-48) * float(error[0])
+
+
+@dataclass(frozen=True)
+class ReducedNetwork:
+    """A network for one person's assignments, computed from the second layer on.
+
+    ``start`` ``(H,)`` are the sums of the first layer, ``steps`` ``(F, V, H)`` what each option
+    adds to them. ``required`` is the margin that a favourable state exceeds, lowered by more than
+    rounding can do.
+    """
+
+    model: Layers
+    start: Matrix
+    steps: Matrix
+    required: float
+
+    def margins(self, assignments: NDArray[np.intp]) -> Matrix:
+        """The margins ``(n,)`` of assignments ``(n, F)``."""
+        margins = np.empty(len(assignments))
+        for first in range(0, len(margins), BLOCK):
+            block = slice(first, first + BLOCK)
+            values = np.repeat(self.start[None], len(margins[block]), axis=0)
+            _add_steps(self.steps, assignments[block], values)
+            for (weights, bias), bend in zip(self.model.layers[1:], self.model.bends, strict=True):
+                values = _activated(values, bend) @ weights
+                values += bias
+            margins[block] = values[:, 0]
+        return margins
+
+
+@numba.njit(cache=True)
+def _add_steps(steps: Matrix, assignments: NDArray[np.intp], sums: Matrix) -> None:
+    """Add what the options of assignments ``(n, F)`` add to sums ``(n, H)``."""
+    for number in range(len(assignments)):
+        for feature in range(assignments.shape[1]):
+            option = assignments[number, feature]
+            if option > 0:
+                for neuron in range(sums.shape[1]):
+                    sums[number, neuron] += steps[feature, option, neuron]
 
 
 def _activated(values: Matrix, bend: float) -> Matrix:
     if bend == TANH:
         return np.tanh(values)
     if bend == SIGMOID:
-        with np.errstate(over="ignore"):
-            return np.asarray(1.0 / (1.0 + np.exp(-values)))
-    return np.where(values > 0, values, bend * values)
+        return np.asarray(expit(values))
+    return np.maximum(values, bend * values) if bend else np.maximum(values, 0.0)
 
 
 @numba.njit(cache=True)

@@ -21,11 +21,10 @@ class Specialised(NamedTuple):
     """A model reduced to what F features with up to V options each can still change.
 
     ``required`` is the margin that a favourable state exceeds, already lowered by more than
-    rounding can do: what has a smaller ceiling is never favourable. ``influence`` ``(F,)`` is how
-    far a feature alone can raise the margin: a good order of features. The rows of ``free``,
-    ``base``, ``alive``, ``ends``, ``n_trees``, ``potential``, ``here``, ``level``,
-    ``hidden``, ``low``, ``high``, ``seen`` and ``seen_remaining`` belong to a depth of the search,
-    0 to F; two more of some are a scratch row and the model as it was at the start.
+    rounding can do: what has a smaller ceiling is never favourable. The rows of ``free``, ``base``,
+    ``alive``, ``ends``, ``n_trees``, ``potential``, ``here``, ``level``, ``hidden``, ``low``,
+    ``high``, ``seen`` and ``seen_remaining`` belong to a depth of the search, 0 to F; two more of
+    some are a scratch row and the model as it was at the start.
 
     What ``narrow`` found at a depth: ``here``, the margin if nothing else changes, and
     ``potential`` ``(F, V)``, what each option adds at most to ``level`` (at least ``here``).
@@ -43,7 +42,6 @@ class Specialised(NamedTuple):
 
     kind: int
     required: float
-    influence: Floats
     counts: NDArray[np.int64]
     free: Bits
     base: Floats
@@ -80,7 +78,6 @@ def blank(n_features: int, counts: NDArray[np.int64]) -> dict[str, Any]:
     most = int(counts.max(initial=1))
     everything = np.uint64(2**n_features - 1) if n_features < 64 else np.uint64(2**64 - 1)
     return {
-        "influence": np.zeros(n_features),
         "counts": counts,
         "free": np.full(n_features + 1, everything, np.uint64),
         "base": np.zeros(n_features + 3),

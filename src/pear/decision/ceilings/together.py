@@ -40,6 +40,11 @@ class Together:
         """Rows that a search asks before a look inside is the faster way."""
         return max(member.worth_after for member in self.members)
 
+    @property
+    def scored_after(self) -> float:
+        """Only ceilings are read of several models."""
+        return np.inf
+
     def scores(self, states: States) -> Matrix:
         """The highest scores that the models which could be read allow, shape ``(n,)``."""
         each = np.stack([member.scores(states) for member in self.members])
@@ -48,6 +53,11 @@ class Together:
     def agrees(self, states: States, scores: Matrix) -> bool:
         """Whether no state has a higher score ``(n,)`` than that."""
         return bool((scores <= self.scores(states) + CLOSE).all())
+
+    def scorer(
+        self, start: Matrix, columns: Sequence[int], values: Sequence[Matrix], required: float
+    ) -> None:
+        """As :attr:`scored_after` says."""
 
     def specialise(
         self,
@@ -83,7 +93,6 @@ def _bounded_together(models: Sequence[Specialised]) -> Specialised | None:
         return None
     fields = blank(len(models[0].counts), models[0].counts)
     fields["gains"] = np.max([model.gains for model in models], axis=0)
-    fields["influence"] = fields["gains"].max(axis=1)
     # Each is measured from what it requires itself: the margins of two models do not compare.
     bases = [model.base[0] - model.required for model in models]
     fields["base"][:] = max(bases)

@@ -78,7 +78,7 @@ class Ensemble:
     base: float = 0.0
     single: bool = False
     rounding: float = 2.0**-53
-    worth_after: float = 2_000.0
+    worth_after: float = 1_000.0
 
     def inputs(self, matrix: Matrix) -> Matrix:
         """The matrix in the precision the library compares it in."""
@@ -91,6 +91,9 @@ class Ensemble:
     def margins(self, matrix: Matrix) -> Matrix:
         """Sums of leaves for encoded rows ``(n, D)``, shape ``(n,)``."""
         return np.asarray(self.base + _sums(self.nodes, self.inputs(matrix)))
+
+    def seen(self) -> NDArray[np.intp]:
+        return np.unique(self.nodes.column[self.nodes.column >= 0])
 
     def specialise(
         self, options: EncodedOptions, required: float, max_changes: int
@@ -132,7 +135,6 @@ class Ensemble:
         special = Specialised(kind=TREES, required=required - 4 * slack * size, **fields)
         everything = np.arange(options.counts.max()) < options.counts[:, None]
         tree_ceiling(special, 0, everything, max_changes)
-        special.influence[:] = special.potential[-2].max(axis=1)
         return special
 
 
@@ -181,33 +183,41 @@ def join_trees(trees: list[dict[str, Any]], **settings: Any) -> Ensemble:
 
 
 @numba.njit(cache=True)
-def _goes_left(nodes: Nodes, node: int, x: float) -> bool:
-    flags, first = nodes.flags[node], nodes.first_word[node]
-    if first >= 0:
+def _goes_left(
+    x: float, threshold: float, flags: int, first_word: int, n_words: int, words: Integers
+) -> bool:
+    # A node's own numbers: to hand on all the arrays takes far longer than the comparison.
+    if first_word >= 0:
         if np.isnan(x) or x < 0:
             return bool(flags & MISSING_LEFT)
-        if x >= 32 * nodes.n_words[node]:
+        if x >= 32 * n_words:
             return bool(flags & OUTSIDE_LEFT)
         category = int(x)
-        return bool((nodes.words[first + category // 32] >> (category % 32)) & 1)
+        return bool((words[first_word + category // 32] >> (category % 32)) & 1)
     if np.isnan(x) and flags & MISSING_ZERO:
         x = 0.0
     if np.isnan(x) or (flags & ZERO_MISSING and -NEAR_ZERO <= x <= NEAR_ZERO):
         return bool(flags & MISSING_LEFT)
     if flags & STRICT:
-        return bool(x < nodes.threshold[node])
-    return bool(x <= nodes.threshold[node])
+        return bool(x < threshold)
+    return bool(x <= threshold)
 
 
 @numba.njit(cache=True)
 def _sums(nodes: Nodes, matrix: Matrix) -> Matrix:
+    column, left, right, threshold = nodes.column, nodes.left, nodes.right, nodes.threshold
+    flags, first_word, n_words, words = nodes.flags, nodes.first_word, nodes.n_words, nodes.words
     sums = np.zeros(len(matrix))
-    for row in range(len(matrix)):
-        for root in nodes.roots:
+    # Tree by tree: one fits the processor's cache.
+    for root in nodes.roots:
+        for row in range(len(matrix)):
             node = root
-            while nodes.column[node] >= 0:
-                goes_left = _goes_left(nodes, node, matrix[row, nodes.column[node]])
-                node = nodes.left[node] if goes_left else nodes.right[node]
+            while column[node] >= 0:
+                goes_left = _goes_left(
+                    matrix[row, column[node]], threshold[node], flags[node],
+                    first_word[node], n_words[node], words,
+                )  # fmt: skip
+                node = left[node] if goes_left else right[node]
             sums[row] += nodes.value[node]
     return sums
 
@@ -230,6 +240,8 @@ def reachable_leaves(
     ``(L, F, W)``, needed features as bits ``(L,)`` and the first leaf of each tree ``(T + 1,)``;
     no leaf at all when there are more than ``most``.
     """
+    column, left, right, threshold = nodes.column, nodes.left, nodes.right, nodes.threshold
+    flags, first_word, n_words, words = nodes.flags, nodes.first_word, nodes.n_words, nodes.words
     n_features = len(counts)
     width = (counts.max() + 63) // 64
     one = np.uint64(1)
@@ -254,11 +266,14 @@ def reachable_leaves(
             top -= 1
             node = waiting[top]
             mask = masks[top].copy()
-            while nodes.column[node] >= 0:
-                feature = owner[nodes.column[node]]
+            while column[node] >= 0:
+                feature = owner[column[node]]
                 if feature < 0:
-                    goes_left = _goes_left(nodes, node, encoded[0, nodes.column[node]])
-                    node = nodes.left[node] if goes_left else nodes.right[node]
+                    goes_left = _goes_left(
+                        encoded[0, column[node]], threshold[node], flags[node],
+                        first_word[node], n_words[node], words,
+                    )  # fmt: skip
+                    node = left[node] if goes_left else right[node]
                     continue
                 any_left = False
                 any_right = False
@@ -269,8 +284,10 @@ def reachable_leaves(
                     word, bit = option // 64, one << np.uint64(option % 64)
                     if not mask[feature, word] & bit:
                         continue
-                    x = encoded[first_row[feature] + option, nodes.column[node]]
-                    goes_left = _goes_left(nodes, node, x)
+                    x = encoded[first_row[feature] + option, column[node]]
+                    goes_left = _goes_left(
+                        x, threshold[node], flags[node], first_word[node], n_words[node], words
+                    )
                     if goes_left:
                         any_left = True
                         masks[top, feature, word] &= ~bit
@@ -280,14 +297,14 @@ def reachable_leaves(
                 # The right side waits with its mask; the left goes on.
                 if any_right and any_left:
                     if _n_needed(masks[top]) <= max_changes:
-                        waiting[top] = nodes.right[node]
+                        waiting[top] = right[node]
                         top += 1
-                    node = nodes.left[node]
+                    node = left[node]
                 elif any_left:
-                    node = nodes.left[node]
+                    node = left[node]
                 else:
                     mask[:] = masks[top]
-                    node = nodes.right[node]
+                    node = right[node]
                 if _n_needed(mask) > max_changes:
                     node = -1
                     break

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pear.arrays import Floats
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting
@@ -320,7 +319,7 @@ class Condition:
 
 
 def conditions_of(
-    tree: MoveTree, node: int, inputs: Inputs, usual: NDArray[np.float64]
+    tree: MoveTree, node: int, inputs: Inputs, usual: Floats
 ) -> tuple[Condition, ...]:
     """What is true of everybody who comes to a node of a tree, simplified.
 

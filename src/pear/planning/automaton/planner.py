@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.automaton.automaton import START, Automaton, Condition, because
@@ -27,6 +26,7 @@ from pear.planning.planner import (
     Query,
     best_for_samples,
     by_limits,
+    check_parts,
     plan_from_moves,
 )
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, walk
@@ -92,6 +92,7 @@ class AutomatonPlanner(Planner):
         strict: bool = False,
         samples: int = 32,
     ) -> None:
+        check_parts(automaton.problem, black_box)
         for name, value in (("width", width), ("samples", samples)):
             if value < 1:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {value!r})")
@@ -248,9 +249,6 @@ def smallest_group(tree: MoveTree, inputs: Floats, move: int) -> int | None:
     return None
 
 
-Ints = NDArray[np.intp]
-
-
 @dataclass(frozen=True)
 class Walks:
     """Walks of n people that end favourably.
@@ -260,13 +258,13 @@ class Walks:
     ``(n,)`` asked of the black box for each.
     """
 
-    person: Ints
-    moves: Ints
+    person: Indices
+    moves: Indices
     costs: Floats
     chance: Floats
-    rows: Ints
+    rows: Indices
 
-    def cheapest(self, n: int) -> Ints:
+    def cheapest(self, n: int) -> Indices:
         """Number of each person's cheapest walk, ties to the likeliest; -1 for none: ``(n,)``."""
         best = np.full(n, -1, np.intp)
         order = np.lexsort((-self.chance, np.round(self.costs, 9), self.person))
@@ -280,13 +278,13 @@ class _Frontier:
     """Walks still going: where each is, whose it is, how it came here."""
 
     states: States
-    person: Ints
-    node: Ints
-    moves: Ints
+    person: Indices
+    node: Indices
+    moves: Indices
     costs: Floats
     chance: Floats
 
-    def keep(self, chosen: Ints) -> _Frontier:
+    def keep(self, chosen: Indices) -> _Frontier:
         return _Frontier(
             self.states[chosen],
             self.person[chosen],
@@ -389,7 +387,7 @@ def _step(
     return _Frontier(after, frontier.person[row], move, moves, frontier.costs[row] + paid, chance)
 
 
-def _open_moves(tree: MoveTree, inputs: Floats, allowed: NDArray[np.bool_]) -> Floats:
+def _open_moves(tree: MoveTree, inputs: Floats, allowed: Flags) -> Floats:
     """How often each allowed move was next in the smallest group that has one, ``(n, m)``."""
     at = tree.leaves(inputs)
     counts = tree.spread(at, allowed.shape[1]) * allowed
@@ -401,7 +399,7 @@ def _open_moves(tree: MoveTree, inputs: Floats, allowed: NDArray[np.bool_]) -> F
         counts[stuck] = tree.spread(at[stuck], allowed.shape[1]) * allowed[stuck]
 
 
-def _likeliest(tree: MoveTree, inputs: Floats, allowed: NDArray[np.bool_]) -> Floats:
+def _likeliest(tree: MoveTree, inputs: Floats, allowed: Flags) -> Floats:
     """The likeliest move alone, nothing where it is STOP or not allowed, ``(n, m)``."""
     chosen = tree.moves[tree.counts[tree.leaves(inputs)].argmax(axis=1)]
     taken = np.zeros(allowed.shape)

@@ -12,13 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 from pear.errors import InvalidData
 
-Ints = NDArray[np.intp]
 STOP = -1
 """Stands for "nothing more to do" among the moves a tree chooses from."""
 
@@ -33,15 +31,15 @@ class MoveTree:
     next among the training rows that came to the node.
     """
 
-    column: Ints
+    column: Indices
     threshold: Floats
-    left: Ints
-    right: Ints
-    moves: Ints
-    counts: Ints
+    left: Indices
+    right: Indices
+    moves: Indices
+    counts: Indices
 
     @cached_property
-    def parent(self) -> Ints:
+    def parent(self) -> Indices:
         """The node above each, -1 for the root, shape ``(q,)``."""
         above = np.full(len(self.column), -1, np.intp)
         inner = np.flatnonzero(self.column >= 0)
@@ -49,7 +47,7 @@ class MoveTree:
         above[self.right[inner]] = inner
         return above
 
-    def leaves(self, inputs: Floats) -> Ints:
+    def leaves(self, inputs: Floats) -> Indices:
         """The leaf each row of inputs ``(n, columns)`` comes to, shape ``(n,)``."""
         at = np.zeros(len(inputs), np.intp)
         moving = np.flatnonzero(self.column[at] >= 0)
@@ -67,7 +65,7 @@ class MoveTree:
             way.append(int(self.parent[way[-1]]))
         return way[::-1]
 
-    def spread(self, nodes: Ints, n_moves: int) -> Floats:
+    def spread(self, nodes: Indices, n_moves: int) -> Floats:
         """How often each move was next at tree nodes ``(n,)``, STOP left out: ``(n, n_moves)``."""
         table = np.zeros((len(nodes), n_moves))
         real = self.moves != STOP
@@ -117,7 +115,7 @@ class MoveTree:
 
 
 def grow(
-    inputs: Floats, moves: Ints, *, max_depth: int, min_people: int, seed: int = 0
+    inputs: Floats, moves: Indices, *, max_depth: int, min_people: int, seed: int = 0
 ) -> MoveTree:
     """A small tree that tells the next moves ``(n,)`` from inputs ``(n, columns)``."""
     known, coded = np.unique(moves, return_inverse=True)

@@ -86,6 +86,22 @@ class Clock:
         return scores
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a search is: ``open_queries`` of ``queries`` are not decided yet.
+
+    ``lower_bound`` and ``upper_bound`` are means over the queries; the upper one is infinite
+    while a query has no plan.
+    """
+
+    rows: int
+    queries: int
+    open_queries: int
+    lower_bound: float
+    upper_bound: float
+    seconds: float
+
+
 def drive(searches: Iterable[Search], black_box: BlackBox, clock: Clock) -> None:
     """Run searches to their ends, up to :data:`TOGETHER` of them side by side."""
     waiting = iter(searches)
@@ -114,10 +130,13 @@ def drive(searches: Iterable[Search], black_box: BlackBox, clock: Clock) -> None
 class ScoreMemory(Memory):
     """Scores by state, found by the exact values of the features that can change.
 
+    ``owner`` says whose it is: the problem's fingerprint, the black box and the start; a memory
+    that one search makes for itself has none.
     A hash table with open addressing: ``_table`` holds row numbers of ``_keys`` ``(n, K)``, or -1.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: tuple[str, BlackBox, bytes] | None = None) -> None:
+        self.owner = owner
         self._keys = np.empty((0, 0), np.int64)
         self._scores = np.empty(0)
         self._table = np.full(64, -1, np.int64)

@@ -18,7 +18,7 @@ something itself, and only so many may change.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numba
 import numpy as np
@@ -28,7 +28,9 @@ from pear.arrays import Floats
 from pear.decision.ceilings.bound import fix, narrow, narrow_again
 from pear.decision.ceilings.room import worth_taking
 from pear.decision.ceilings.specialised import Specialised
-from pear.planning.exact.options import Choices, Options
+
+if TYPE_CHECKING:
+    from pear.planning.exact.options import Choices, Options
 
 Integers = NDArray[np.int64]
 
@@ -93,7 +95,7 @@ def below(
     low: Floats,
     high: Floats,
     most_nodes: int,
-    assignments: NDArray[np.int16],
+    assignments: NDArray[np.int32],
     bounds: Floats,
 ) -> tuple[int, int, bool]:
     """Go on until the buffers are full, ``most_nodes`` are looked at, or nothing is left.
@@ -390,7 +392,7 @@ def favourable_below(
     low: Floats,
     high: Floats,
     most_nodes: int,
-    assignments: NDArray[np.int16],
+    assignments: NDArray[np.int32],
     bounds: Floats,
 ) -> tuple[int, int, bool]:
     """As :func:`below`, for what may be favourable only."""

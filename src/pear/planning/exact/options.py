@@ -1,4 +1,4 @@
-"""What can one person choose, and what does each choice cost at least?
+"""What can one person choose, what does each choice cost at least, and which are looked at next?
 
 A *query* is one start, one set of weights (one row, or S samples whose mean floored cost counts)
 and one set of limits. A search answers Q queries about the same person. Each of K features has up
@@ -10,6 +10,8 @@ The bound of an assignment under one row of weights is the sum over changed feat
 
 where a changed parent adds the smaller of its start and its new value. It never exceeds the cost
 of any order of the changes, and its numbers are lowered by more than rounding can raise them.
+
+A :class:`Band` lists the assignments of one person in order of their bounds, band by band.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Floats, Indices
-from pear.problem import Limits, Problem
+from pear.planning.exact.kernel import at_the_root, at_the_top, below, favourable_below
+from pear.problem import ActionSpace, Limits, Problem
+
+if TYPE_CHECKING:
+    from pear.decision.ceilings import Specialised
 
 ROUNDING = 2.0**-44
 """More than the relative error of the additions that make a bound."""
@@ -117,6 +123,14 @@ class Options:
         ordered = np.asarray(assignments)[:, self.by_action].astype(np.intp)
         return np.where(ordered == 0, self.values.shape[1], ordered)
 
+    def earlier(self, assignments: Indices, rank: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which of n assignments come before the one with these ranks, shape ``(n,)``."""
+        ranks = self.ranks(assignments)
+        if not rank:
+            return np.zeros(len(ranks), bool)
+        first = (ranks != rank).argmax(axis=1)
+        return np.asarray(ranks[np.arange(len(ranks)), first] < np.array(rank)[first])
+
     @cached_property
     def single_costs(self) -> list[Floats]:
         """The sorted costs of all single changes, for each query."""
@@ -136,8 +150,69 @@ class Options:
         return np.asarray(np.maximum(worst, 0.0).sum(axis=0))
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What the options of all people with one problem have in common.
+
+    ``columns`` ``(K,)`` are the features that can change, parents first, ``moves`` ``(K, V)`` the
+    moves of each in order from option 1 on, -1 where there is none, ``widths`` ``(K,)`` how many
+    options there are. ``parents`` ``(K, P)`` numbers the parents of a feature that can change too.
+
+    Of the E edges into these features, ``into`` ``(K, E)`` is 1 where an edge leads to a feature,
+    ``sources`` ``(E,)`` their parents' columns and ``weights`` ``(E,)`` the places of their
+    weights. ``inner`` numbers those whose parent can change; the child and the slot of each in
+    ``parents`` are ``slots`` ``(2, E')``.
+    """
+
+    problem: Problem
+    columns: Indices
+    moves: Indices
+    widths: Indices
+    categorical: NDArray[np.bool_]
+    parents: NDArray[np.int64]
+    into: Floats
+    sources: Indices
+    weights: Indices
+    inner: Indices
+    slots: Indices
+
+    @classmethod
+    def of(cls, problem: Problem) -> Layout:
+        """The layout of a problem."""
+        graph, actions = problem.costs, problem.actions
+        columns = [c for c in graph.order if c in actions.actionable]
+        moves_of = [np.flatnonzero(actions.feature_of == column) for column in columns]
+        widths = np.array([len(moves) + 1 for moves in moves_of], np.intp)
+        moves = np.full((len(columns), int(widths.max(initial=1))), -1)
+        for mine, row in zip(moves_of, moves, strict=True):
+            row[1 : len(mine) + 1] = mine
+        edges = [(k, *edge) for k, column in enumerate(columns) for edge in graph.parents[column]]
+        inner = [number for number, edge in enumerate(edges) if edge[1] in columns]
+        parents_of = [
+            [columns.index(edges[e][1]) for e in inner if edges[e][0] == k]
+            for k in range(len(columns))
+        ]
+        parents = np.full((len(columns), max(map(len, parents_of), default=0)), -1, np.int64)
+        for theirs, row in zip(parents_of, parents, strict=True):
+            row[: len(theirs)] = theirs
+        children = np.array([child for child, _, _ in edges], np.intp)
+        return cls(
+            problem,
+            np.array(columns, np.intp),
+            moves,
+            widths,
+            np.array([problem.space.features[column].is_categorical for column in columns], bool),
+            parents,
+            (children == np.arange(len(columns))[:, None]).astype(float),
+            np.array([parent for _, parent, _ in edges], np.intp),
+            np.array([weight for _, _, weight in edges], np.intp),
+            np.array(inner, np.intp),
+            np.argwhere(parents >= 0).T,
+        )
+
+
 def options_of(
-    problem: Problem,
+    layout: Layout,
     start: Floats,
     weights: Floats,
     limits: Sequence[Limits],
@@ -145,21 +220,15 @@ def options_of(
     max_changes: int = 1,
 ) -> Options:
     """The options of one person ``(d,)`` for Q queries with weights ``(Q, S, p)``."""
-    graph, actions = problem.costs, problem.actions
-    columns = np.array([c for c in graph.order if c in actions.actionable], np.intp)
-    legal = _legal_moves(problem, start, limits)
     if max_changes == 1:
-        found = _single_changes(problem, start, columns, weights, legal)
+        found = _single_changes(layout, start, weights, limits)
     else:
-        found = _chains(problem, start, columns, weights, limits, min(max_changes, max_length))
+        found = _chains(
+            layout.problem, start, layout.columns, weights, limits, min(max_changes, max_length)
+        )
+    choices = _choices(layout, start, weights, limits, max_length, found)
     return Options(
-        problem,
-        start,
-        columns,
-        found.values,
-        found.moves,
-        found.widths,
-        _choices(problem, start, columns, weights, limits, max_length, found),
+        layout.problem, start, layout.columns, found.values, found.moves, found.widths, choices
     )
 
 
@@ -181,53 +250,57 @@ class Found(NamedTuple):
     high: Floats
 
 
-def _legal_moves(problem: Problem, start: Floats, limits: Sequence[Limits]) -> NDArray[np.bool_]:
-    """Which moves each query leaves, shape ``(Q, m)``."""
-    actions = problem.actions
-    results = actions.results(start[None])
-    possible = actions.changes_legally(start[None])[0]
-    kinds = {limit: possible & actions.within_limits(results, limit)[0] for limit in set(limits)}
+def _legal_moves(
+    actions: ActionSpace,
+    start: Floats,
+    results: Floats,
+    possible: NDArray[np.bool_],
+    limits: Sequence[Limits],
+) -> NDArray[np.bool_]:
+    """Which moves each query leaves, shape ``(Q, m)``, of those ``possible`` ``(m,)`` for all."""
+    kinds = {limit: possible & actions.within_limits(results, limit) for limit in set(limits)}
     for legal in kinds.values() if actions.requirement_tables else ():
         for action, column, requirement in actions.requirement_tables:
             makers = np.flatnonzero((actions.feature_of == column) & legal)
-            reached = np.append(results[0, makers], start[column])
+            reached = np.append(results[makers], start[column])
             if not actions.requirement_met(column, requirement, reached).any():
                 legal[actions.action_of == action] = False
     return np.array([kinds[limit] for limit in limits])
 
 
 def _single_changes(
-    problem: Problem,
-    start: Floats,
-    columns: Indices,
-    weights: Floats,
-    legal: NDArray[np.bool_],
+    layout: Layout, start: Floats, weights: Floats, limits: Sequence[Limits]
 ) -> Found:
     # Options are the moves of a feature in order, so that an assignment means the same whatever a
     # person's limits are.
-    actions, graph, space = problem.actions, problem.costs, problem.space
-    moves_of = [np.flatnonzero(actions.feature_of == column) for column in columns]
-    widths = np.array([len(moves) + 1 for moves in moves_of], np.intp)
-    shape = (len(columns), int(widths.max(initial=1)))
-    values, moves = np.repeat(start[columns][:, None], shape[1], axis=1), np.full(shape, -1)
-    size, scaled = np.zeros((*shape, 1)), np.zeros(shape)
-    valid = np.zeros((*shape, len(legal)), bool)
-    valid[:, 0] = True
+    problem, columns, moves = layout.problem, layout.columns, layout.moves
+    actions = problem.actions
     results = actions.results(start[None])[0]
     possible = actions.changes_legally(start[None])[0]
-    for k, (column, mine) in enumerate(zip(columns.tolist(), moves_of, strict=True)):
-        end = len(mine) + 1
-        reached = np.where(possible[mine], results[mine], start[column])
-        values[k, 1:end], moves[k, 1:end] = reached, mine
-        size[k, 1:end, 0] = graph.change(column, start[column], reached)
-        scaled[k] = space.scale_column(column, values[k])
-        valid[k, 1:end] = legal[:, mine].T
+    legal = _legal_moves(actions, start, results, possible, limits)
+    reached = np.where(possible, results, start[actions.feature_of])
+    some = moves >= 0
+    values = np.where(some, reached[moves], start[columns][:, None])
+    valid = some[:, :, None] & legal.T[moves]
+    valid[:, 0] = True
+    scaled = np.empty(moves.shape)
+    for k, column in enumerate(columns.tolist()):
+        scaled[k] = problem.space.scale_column(column, values[k])
     here = scaled[:, :1]
-    changes = np.minimum(np.arange(shape[1]), 1) * np.ones(shape, np.intp)
-    low, high = np.minimum(scaled, here), np.maximum(scaled, here)
+    size = problem.costs.counted(np.abs(scaled - here))
+    size[layout.categorical] = 1.0
     # With one change the value itself is all there is on the way; ``high`` then tells the sign.
-    size = size * weights.reshape(-1, weights.shape[2]).T[columns][:, None]
-    return Found(values, moves, changes.astype(np.intp), widths, valid, size, low, high)
+    own = weights.reshape(-1, weights.shape[2]).T[columns]
+    return Found(
+        values,
+        moves,
+        some.astype(np.intp),
+        layout.widths,
+        valid,
+        size[:, :, None] * own[:, None],
+        np.minimum(scaled, here),
+        np.maximum(scaled, here),
+    )
 
 
 def _chains(
@@ -317,78 +390,69 @@ def _layers(
 
 
 def _choices(
-    problem: Problem,
+    layout: Layout,
     start: Floats,
-    columns: Indices,
     weights: Floats,
     limits: Sequence[Limits],
     max_length: int,
     found: Found,
 ) -> Choices:
-    graph, space = problem.costs, problem.space
+    problem, graph, columns = layout.problem, layout.problem.costs, layout.columns
     queries, samples, _ = weights.shape
     rows = weights.reshape(queries * samples, -1).T
-    k, v = found.values.shape
-    place = {column: number for number, column in enumerate(columns.tolist())}
-    scaled = space.scaled(start[None])[0]
-    fixed, magnitude = np.zeros((k, len(rows.T))), np.zeros((k, len(rows.T)))
-    parents_of: list[list[tuple[int, int]]] = []
-    for number, column in enumerate(columns.tolist()):
-        parents_of.append([])
-        for parent, position in graph.parents[column]:
-            term = rows[position] * (graph.offset + scaled[parent])
-            fixed[number] += term
-            magnitude[number] += np.abs(term)
-            if parent in place:
-                parents_of[-1].append((place[parent], position))
-    width = max([len(parents) for parents in parents_of], default=0)
-    parents = np.full((k, width), -1, np.int64)
-    shift, relief = np.zeros((2, k, width, v, len(rows.T)))
-    for number, theirs in enumerate(parents_of):
-        for slot, (parent, position) in enumerate(theirs):
-            at, weight = found.low[parent, 0], rows[position]
-            down = (found.low[parent] - at)[:, None] * weight
-            up = (found.high[parent] - at)[:, None] * weight
-            parents[number, slot] = parent
-            # Of a single change one of the two is 0.
-            shift[number, slot] = down + up
-            relief[number, slot] = np.minimum(0.0, np.minimum(down, up)) * (1 + ROUNDING)
+    v, n_rows = found.values.shape[1], rows.shape[1]
+    # What parents add as they are at the start.
+    scaled = {column: found.low[number, 0] for number, column in enumerate(columns.tolist())}
+    for column in set(layout.sources.tolist()) - scaled.keys():
+        scaled[column] = problem.space.scale_column(column, start[column])
+    sources = np.array([scaled[column] for column in layout.sources.tolist()])
+    terms = rows[layout.weights] * (graph.offset + sources)[:, None]
+    fixed, magnitude = layout.into @ terms, layout.into @ np.abs(terms)
     times = found.changes[:, :, None]
     exact = found.size + times * fixed[:, None]
     own = exact - ROUNDING * (np.abs(found.size) + times * magnitude[:, None])
     allowed = np.repeat(found.valid, samples, axis=2)
     own, exact = np.where(allowed, own, np.inf), np.where(allowed, exact, np.inf)
     own[:, 0] = exact[:, 0] = 0.0
-    reachable = np.repeat(found.valid[:, None], samples, axis=3)
-    open_relief = np.zeros_like(relief)
-    for number, theirs in enumerate(parents_of):
-        for slot, (parent, _) in enumerate(theirs):
-            open_relief[number, slot] = np.where(reachable[parent, 0], relief[number, slot], 0.0)
-    least_relief = open_relief.min(axis=2, initial=0.0)
-    over = np.mean if queries == 1 else np.min
-    lead_own = over(own, axis=2)
-    lead_relief = over(relief, axis=3)
+    # What parents take off or add once they have changed; of a single change one of two is 0.
+    child, slot = layout.slots
+    parent, weight = layout.parents[child, slot], rows[layout.weights[layout.inner]][:, None]
+    down = (found.low - found.low[:, :1])[parent][:, :, None] * weight
+    up = (found.high - found.low[:, :1])[parent][:, :, None] * weight
+    shift, relief = np.zeros((2, *layout.parents.shape, v, n_rows))
+    least_relief = np.zeros((*layout.parents.shape, n_rows))
+    taken = np.minimum(0.0, np.minimum(down, up)) * (1 + ROUNDING)
+    shift[child, slot], relief[child, slot] = down + up, taken
+    least_relief[child, slot] = np.where(allowed[parent], taken, 0.0).min(axis=1, initial=0.0)
+
+    def lead(each: Floats) -> Floats:
+        """One row of weights that bounds all of them from below."""
+        if n_rows == 1:
+            return each[..., 0]
+        return np.asarray(each.mean(axis=-1) if queries == 1 else each.min(axis=-1))
+
+    lead_own = lead(own)
     order = np.argsort(np.where(np.arange(v) > 0, lead_own, np.inf), axis=1, kind="stable")
     n_ranked = np.isfinite(lead_own[:, 1:]).sum(axis=1).astype(np.int64)
-    rest, lead_rest = np.zeros(len(rows.T)), 0.0
+    rest, lead_rest = np.zeros(n_rows), 0.0
     if not graph.least > 0:
         least = own + times * least_relief.sum(axis=1)[:, None]
         if np.isfinite(graph.least):
             least = np.maximum(least, times * graph.least)
         least[:, 0] = 0.0
         rest = np.minimum(least, 0.0).min(axis=1).sum(axis=0) * (1 + ROUNDING)
-        lead_rest = float(over(rest))
+        lead_rest = float(lead(rest))
     steps = [min(max_length, limit.max_steps or max_length) for limit in limits]
     return Choices(
         own=own,
         exact=exact,
         changes=found.changes.astype(np.int64),
-        parents=parents,
+        parents=layout.parents,
         relief=relief,
         shift=shift,
         least_relief=least_relief,
         lead_own=lead_own,
-        lead_relief=lead_relief,
+        lead_relief=lead(relief),
         ranked=order.astype(np.int64),
         n_ranked=n_ranked,
         rest=rest,
@@ -397,7 +461,7 @@ def _choices(
         n_samples=samples,
         floor=float(graph.least),
         single=bool((found.changes <= 1).all()),
-        **_requirements(problem, place, found)._asdict(),
+        **_requirements(layout, found)._asdict(),
     )
 
 
@@ -410,8 +474,9 @@ class Requirements(NamedTuple):
     meets: NDArray[np.bool_]
 
 
-def _requirements(problem: Problem, place: dict[int, int], found: Found) -> Requirements:
-    actions = problem.actions
+def _requirements(layout: Layout, found: Found) -> Requirements:
+    problem, actions = layout.problem, layout.problem.actions
+    place = {column: number for number, column in enumerate(layout.columns.tolist())}
     needy, needed, uses, meets = [], [], [], []
     for action, column, requirement in actions.requirement_tables:
         child = place[problem.space.index(actions.actions[action].feature)]
@@ -428,3 +493,106 @@ def _requirements(problem: Problem, place: dict[int, int], found: Found) -> Requ
         np.array(uses, bool).reshape(len(needy), width),
         np.array(meets, bool).reshape(len(needy), width),
     )
+
+
+# Which assignments are looked at next? Bands of rising cost, wider as the work allows
+
+BUFFER, FAVOURABLE = 16_384, 16
+"""Assignments listed before they are scored; fewer where only what may be favourable is listed."""
+FEW_NODES = 1_000
+"""Bands with less than this hardly cost anything."""
+MOST_NARROWED = 4
+"""How often a band is narrowed before it is scored in the order it is listed."""
+GROWTH = 1.6
+"""A new band aims at this many times the nodes of the last one."""
+
+
+class Band:
+    """A band of costs, and what is listed of it; the next one goes on where this one ends.
+
+    ``high`` ``(Q,)`` is its end: ``level`` steps of each query's own size, or infinity where that
+    is beyond everything.
+    """
+
+    def __init__(self, options: Options) -> None:
+        singles = options.single_costs
+        quarters = [float(mine[len(mine) // 4]) if len(mine) else 0.0 for mine in singles]
+        spans = [float(mine[-1] - mine[0]) / 8 if len(mine) else 0.0 for mine in singles]
+        self._options = options
+        self._base = np.array(quarters)
+        self._unit = np.maximum(np.maximum(spans, np.abs(quarters) * 0.125), 1e-300)
+        self._proven, self._last_nodes = -np.inf, 0
+        self.level, self._step = 0.125, 1.0
+        self.begun = False
+        self._narrowed = 0
+        self._assignments = np.empty((BUFFER, len(options.columns)), np.int32)
+        self._bounds = np.empty(BUFFER)
+        self.special: Specialised | None = None
+
+    @property
+    def high(self) -> Floats:
+        with np.errstate(over="ignore"):
+            high = self._base + self.level * self._unit
+        return np.asarray(np.where(high >= self._options.dearest, np.inf, high))
+
+    def begin(self, special: Specialised | None) -> None:
+        """From the root."""
+        self.special = special
+        self.cursor = at_the_root(self._options)
+        if special is not None:
+            self.nodes = at_the_top(self._options)
+        self.begun = self._whole = True
+        self._looked = 0
+
+    def go_on(
+        self, low: Floats, high: Floats, most_nodes: int
+    ) -> tuple[Indices, Floats, int, bool]:
+        """Look at some more nodes.
+
+        Returns the assignments listed, smallest bound first, with their bounds, how many nodes were
+        looked at, and whether that was the end.
+        """
+        if self.special is not None:
+            found, looked, finished = favourable_below(
+                self._options.choices, self.special, self.nodes, low, high, most_nodes,
+                self._assignments[:FAVOURABLE], self._bounds[:FAVOURABLE],
+            )  # fmt: skip
+        else:
+            found, looked, finished = below(
+                self._options.choices, self.cursor, low, high, most_nodes,
+                self._assignments, self._bounds,
+            )  # fmt: skip
+        self._looked += looked
+        # A node comes before those that change more: of equal bounds the one with fewer steps.
+        order = np.argsort(self._bounds[:found], kind="stable")
+        return self._assignments[order].astype(np.intp), self._bounds[order], looked, finished
+
+    def cut(self, query: int) -> bool:
+        """Whether anything was left out of a finished band because of its cost."""
+        if self.special is not None:
+            return bool(np.isfinite(self.high[query]))
+        return bool(self.cursor.cut[query])
+
+    def narrow(self) -> bool:
+        """Begin again with a quarter of the band, where it holds too much and nothing is scored."""
+        if not self._whole or self._narrowed >= MOST_NARROWED or self.special is not None:
+            self._whole = False
+            return False
+        self._narrowed += 1
+        proven = self._proven if np.isfinite(self._proven) else self.level - 8 * self._step
+        self._step = (self.level - proven) / 4
+        self.level = proven + self._step
+        self.begun = False
+        return True
+
+    def advance(self) -> None:
+        """To the next band: wider by what the work of the last ones suggests."""
+        nodes, last = max(self._looked, 1), self._last_nodes
+        if nodes > FEW_NODES and nodes > last > 0:
+            rate = np.log(nodes / last) / (self.level - self._proven)
+            self._step = float(np.clip(np.log(GROWTH) / rate, self._step / 4, self._step * 4))
+        else:
+            self._step *= 2
+        self._proven, self._last_nodes = self.level, nodes
+        self.level += self._step
+        self.begun, self._narrowed = False, 0

@@ -10,12 +10,22 @@ import numpy as np
 from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import BudgetTooSmall, InvalidSetting
-from pear.planning.exact.asking import Clock, ScoreMemory, drive
-from pear.planning.exact.options import options_of
-from pear.planning.exact.search import FIRST_BATCH, Progress, Search
-from pear.planning.planner import Candidates, Memory, Planner, Query, Weights
+from pear.planning.exact.asking import Clock, Progress, ScoreMemory, drive
+from pear.planning.exact.options import Layout, options_of
+from pear.planning.exact.search import FIRST_BATCH, Search
+from pear.planning.planner import (
+    Candidates,
+    Memory,
+    Planner,
+    Query,
+    Weights,
+    check_count,
+    check_parts,
+)
 from pear.problem import NO_LIMITS, Limits, Plan, Problem, walk
 from pear.problem.features import PersonLike
+from pear.problem.plan import make_plans
+from pear.problem.values import is_number
 
 TOGETHER = 512
 """People whose searches are kept at the same time."""
@@ -46,6 +56,11 @@ class ExactPlanner(Planner):
     progress
         Called as the search goes on.
 
+    Raises
+    ------
+    InvalidSetting
+        Where a setting is out of its range.
+
     Examples
     --------
     >>> from pear.datasets import loan_book_classifier, loan_book_people, loan_book_problem
@@ -67,13 +82,21 @@ class ExactPlanner(Planner):
     progress: Callable[[Progress], None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise InvalidSetting(f"'max_length' must be at least 1 (got {self.max_length!r})")
-        if self.max_changes_per_feature < 1:
-            raise InvalidSetting(
-                "'max_changes_per_feature' must be at least 1 "
-                f"(got {self.max_changes_per_feature!r})"
-            )
+        check_parts(self.problem, self.black_box)
+        for name, setting in (
+            ("max_length", self.longest),
+            ("max_changes_per_feature", self.max_changes_per_feature),
+            ("max_rows", self.max_rows),
+            ("first_batch", self.first_batch),
+        ):
+            check_count(name, setting)
+        if not isinstance(self.look_inside, bool):
+            raise InvalidSetting(f"'look_inside' must be True or False (got {self.look_inside!r})")
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidSetting(f"'progress' must be a function (got {self.progress!r})")
+        seconds = self.max_seconds
+        if seconds is not None and not (is_number(seconds) and seconds >= 0):
+            raise InvalidSetting(f"'max_seconds' must be a number of at least 0 (got {seconds!r})")
         if self.max_rows < 2 * self.longest:
             raise BudgetTooSmall(
                 f"'max_rows' must be at least {2 * self.longest} for plans of up to {self.longest} "
@@ -117,7 +140,7 @@ class ExactPlanner(Planner):
                 if plan.certificate.verdict == "infeasible" and query.limits != NO_LIMITS:
                     blocking = self._blocking(query)
                     plan = plan.with_certificate(replace(plan.certificate, blocking=blocking))
-                plans.append(plan)
+                plans.append(_bounded_by_its_cost(plan))
         return plans
 
     def _candidates(
@@ -128,7 +151,7 @@ class ExactPlanner(Planner):
         With ``max_rows``, a proof is given up where it would look at more assignments than that.
         """
         rows = self.max_rows if max_rows is None else min(max_rows, self.max_rows)
-        memory = memory if isinstance(memory, ScoreMemory) else ScoreMemory()
+        memory = self._memory_of(query.state, memory)
         search = self._search_optima(
             query, rows=max(rows, 2 * self.longest), plans=n, memory=memory,
             stop_early=max_rows is not None,
@@ -140,6 +163,25 @@ class ExactPlanner(Planner):
         ranked = sorted(support.values(), key=len, reverse=True)[: max(1, n)]
         plans = self._plans_of([search], [[samples[0] for samples in ranked]])
         return Candidates(tuple(plans), search.rows, memory)
+
+    def _memory_of(self, start: Floats, memory: Memory | None) -> ScoreMemory:
+        """The memory given, or a new one; that of another person, problem or model is refused."""
+        mine = (self.problem.fingerprint, self.black_box, (start + 0.0).tobytes())
+        if memory is None:
+            return ScoreMemory(mine)
+        if not isinstance(memory, ScoreMemory):
+            raise InvalidSetting(
+                f"'memory' must be one that an exact planner gave (got {memory!r:.100}); leave it "
+                "out to start anew"
+            )
+        whats = ("problem", "model", "person")
+        for what, one, other in zip(whats, mine, memory.owner or ("", None, b""), strict=True):
+            if one is not other and one != other:
+                raise InvalidSetting(
+                    f"'memory' is of another {what}; give the one that the last call for this "
+                    "person, problem and model gave, or leave it out"
+                )
+        return memory
 
     def _search_optima(
         self,
@@ -197,11 +239,12 @@ class ExactPlanner(Planner):
             once.max_rows = self.max_rows // 2
             first = once._side_by_side(people, clock.half(), 0, None, stop_early, any_plan)
         searches: list[Search] = []
+        layout = Layout.of(self.problem)
 
         def begun() -> Iterator[Search]:
             for number, (start, weights, limits) in enumerate(people):
                 options = options_of(
-                    self.problem, start, weights, limits, self.longest, self.max_changes_per_feature
+                    layout, start, weights, limits, self.longest, self.max_changes_per_feature
                 )
                 search = Search(
                     options,
@@ -240,24 +283,28 @@ class ExactPlanner(Planner):
         scores = np.zeros(0)
         if sum(map(len, inner)):
             scores = self.black_box.score(np.concatenate(inner))
-        plans, at = [], 0
+        at, known_scores = 0, []
         for search, queries, path in zip(searches, chosen, paths, strict=True):
             search.rows += sum(map(len, path))
             for query, states in zip(queries, path, strict=True):
-                best, weights = search.best[query], search.weights[query]
+                best = search.best[query]
                 mine, at = scores[at : at + len(states)], at + len(states)
                 end = [best.score] if known and best is not None and best.moves else []
-                plan = self.problem.make_plan(
-                    search.options.start,
-                    _moves(search, query),
-                    weights if len(weights) > 1 else weights[0],
-                    np.array([search.start_score, *mine, *end]),
-                    search.certificate(query),
-                    limits=search.limits[query],
-                    model_fingerprint=fingerprint,
-                )
-                plans.append(plan)
-        return plans
+                known_scores.append(np.array([search.start_score, *mine, *end]))
+        every = [
+            (search, q) for search, queries in zip(searches, chosen, strict=True) for q in queries
+        ]
+        plans = make_plans(
+            self.problem,
+            [search.options.start for search, _ in every],
+            [_moves(search, q) for search, q in every],
+            [search.weights[q] for search, q in every],
+            known_scores,
+            [search.certificate(q) for search, q in every],
+            limits=[search.limits[q] for search, q in every],
+            model_fingerprint=fingerprint,
+        )
+        return [_bounded_by_its_cost(plan) for plan in plans]
 
     def _blocking(self, query: Query) -> tuple[tuple[str, ...], ...]:
         """Limits, alone or in pairs, whose removal opens a plan.
@@ -295,6 +342,19 @@ class ExactPlanner(Planner):
         return tuple(
             words for (words, _), best in zip(tried, found.best, strict=True) if best is not None
         )
+
+
+def _bounded_by_its_cost(plan: Plan) -> Plan:
+    """The bounds as the plan's own steps add up: a search takes differences of larger numbers."""
+    certificate, cost = plan.certificate, plan.cost
+    if certificate.upper_bound in (None, cost):
+        return plan
+    lower = certificate.lower_bound
+    if certificate.verdict == "optimal":
+        lower = cost
+    elif lower is not None:
+        lower = min(lower, cost)
+    return plan.with_certificate(replace(certificate, lower_bound=lower, upper_bound=cost))
 
 
 def _moves(search: Search, query: int) -> tuple[int, ...]:

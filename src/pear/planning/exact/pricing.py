@@ -30,6 +30,17 @@ def equal(one: float, other: float) -> bool:
     return bool(one == other or abs(one - other) <= EQUAL * min(abs(one), abs(other)))
 
 
+@dataclass(frozen=True)
+class Incumbent:
+    """The best plan so far; compared by cost, then steps, then ``rank``: earlier moves first."""
+
+    cost: float
+    steps: int
+    rank: tuple[int, ...]
+    moves: tuple[int, ...]
+    score: float
+
+
 @dataclass
 class Pricing:
     """Prices assignments of one person: the cheapest legal order of their changes.
@@ -52,17 +63,24 @@ class Pricing:
         """
         options = self.options
         features = np.flatnonzero(assignment)
-        if (options.moves[features, assignment[features]] >= 0).all():
+        moves = options.moves[features, assignment[features]]
+        if (moves >= 0).all():
             # By the numbers of the moves, which decide between equal orders.
-            features = features[np.argsort(options.moves[features, assignment[features]])]
-            costs, orders = best_orders(
+            order = np.argsort(moves)
+            features, moves = features[order], moves[order]
+            # Filled by compiled code: numba is slow to hand out new arrays.
+            costs = np.empty(len(queries))
+            orders = np.empty((len(queries), len(features)), np.int64)
+            best_orders(
                 options.choices,
                 features.astype(np.int64),
                 assignment.astype(np.int64),
                 queries.astype(np.int64),
+                costs,
+                orders,
             )
-            moves = options.moves[features, assignment[features]][orders].tolist()
-            return [(cost, tuple(m)) for cost, m in zip(costs.tolist(), moves, strict=True)]
+            sequences = moves[orders].tolist()
+            return [(cost, tuple(s)) for cost, s in zip(costs.tolist(), sequences, strict=True)]
         targets = [
             Target(
                 int(options.columns[feature]),
@@ -85,15 +103,15 @@ def best_orders(
     features: NDArray[np.int64],
     chosen: NDArray[np.int64],
     queries: NDArray[np.int64],
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Least mean floored costs ``(m,)`` and orders ``(m, L)`` of changing L ``features``.
+    costs: Floats,
+    orders: NDArray[np.int64],
+) -> None:
+    """Fill in least mean floored costs ``(m,)`` and orders ``(m, L)`` of changing L ``features``.
 
     ``chosen`` ``(K,)`` is the option of every feature. Of equally cheap orders the one that comes
     first by place in ``features`` is taken. Costs are infinite where no order is legal.
     """
     length, subsets = len(features), 1 << len(features)
-    costs = np.empty(len(queries))
-    orders = np.zeros((len(queries), length), np.int64)
     to_go, choice = np.empty(subsets), np.empty(subsets, np.int64)
     for number in range(len(queries)):
         to_go[subsets - 1] = 0.0
@@ -114,7 +132,6 @@ def best_orders(
         for step in range(length):
             orders[number, step] = choice[done]
             done |= 1 << choice[done]
-    return costs, orders
 
 
 @numba.njit(cache=True)

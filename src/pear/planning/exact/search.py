@@ -17,18 +17,21 @@ import numpy as np
 
 from pear.arrays import Flags, Floats, Indices
 from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
-from pear.planning.exact.asking import ScoreMemory, first_of_each
-from pear.planning.exact.bands import BUFFER, Band
+from pear.planning.exact.asking import Progress, ScoreMemory, first_of_each
 from pear.planning.exact.heuristics import Asking, Explorer, Favourable
-from pear.planning.exact.kernel import at_the_top, bounds_of, relaxed_solutions
-from pear.planning.exact.options import Options
-from pear.planning.exact.pricing import EQUAL, Pricing, equal
+from pear.planning.exact.kernel import (
+    at_the_top,
+    bounds_of,
+    favourable_below,
+    relaxed_solutions,
+)
+from pear.planning.exact.options import BUFFER, Band, Options
+from pear.planning.exact.pricing import EQUAL, Incumbent, Pricing, equal
 from pear.problem import Certificate, Limits, walk
-from pear.problem.near_misses import lowest_within, near_misses
-from pear.problem.plan import Verdict
+from pear.problem.plan import Verdict, lowest_within, near_misses
 
 if TYPE_CHECKING:
-    from pear.decision.ceilings import Inside, Specialised, Together
+    from pear.decision.ceilings import Inside, Scorer, Specialised, Together
     from pear.planning.exact.asking import Clock
 
 FIRST_BATCH, LARGEST_BATCH = 64, 8_192
@@ -42,6 +45,10 @@ NODES_PER_ROW = 200
 """Nodes that take as long as one row, for one row of weights."""
 CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
 """Rows that take as long as one node with a bound of the score."""
+GLANCE = 600
+"""Nodes with a bound of the score that the first look for a moment takes."""
+READ_PER_ROW = 4
+"""How many of a network's scores, by what was read of it, take as long as one row."""
 N_PRICES = 24
 """Solutions of the relaxation that are tried."""
 COMPARED = 64
@@ -54,33 +61,6 @@ FAR = 0.8
 """A plan whose lower bound is below this share of its cost is far from proven."""
 RECALLED = 3
 """Favourable states of a memory, for each query, that are priced first."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a search is: ``open_queries`` of ``queries`` are not decided yet.
-
-    ``lower_bound`` and ``upper_bound`` are means over the queries; the upper one is infinite
-    while a query has no plan.
-    """
-
-    rows: int
-    queries: int
-    open_queries: int
-    lower_bound: float
-    upper_bound: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Incumbent:
-    """The best plan so far; compared by cost, then steps, then ``rank``: earlier moves first."""
-
-    cost: float
-    steps: int
-    rank: tuple[int, ...]
-    moves: tuple[int, ...]
-    score: float
 
 
 @dataclass
@@ -122,8 +102,10 @@ class Search:
         self._tries = 0
         self._rounds = 0
         self._out_of_time = False
+        self._scorer: Scorer | None = None
+        self._scorer_tried = False
         self._special: Specialised | None = None
-        self._looked = self.inside is None
+        self._looked, self._glanced = self.inside is None, 0
         self._heard: list[tuple[Floats, Floats]] = []
         """States and scores to compare with what is read from the model."""
         self._unread = (self.complete, self.decided)
@@ -237,31 +219,29 @@ class Search:
 
     def _score(self, pending: Indices, bounds: Floats) -> Generator[Floats, Floats, int]:
         """Score what can still matter, smallest bound first; how many of them are dealt with."""
-        steps, ranks = self.options.steps(pending), None
         at = 0
         while at < len(pending):
             yield from self._explore()
+            self._glance()
             if self.left == 0 or self._out_of_time or self._may_look_inside or self._misread:
                 return at
             size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
-            if ranks is None:
-                ranks = self.options.ranks(pending)
             near = slice(at, at + WINDOW * size)
-            matters = self._matters(bounds[near], steps[near], ranks[near])
-            batch = at + np.flatnonzero(matters)[:size]
+            batch = at + np.flatnonzero(self._matters(pending[near], bounds[near]))[:size]
             if not len(batch):
                 at = min(near.stop, len(pending))
                 continue
-            scores = yield from self.ask(pending[batch])
+            asked = pending[batch]
+            scores = yield from self.ask(asked)
             self._rounds += 1
-            told = ~np.isnan(scores)
-            self._propose_all(pending[batch[told]], bounds[batch[told]], scores[told])
-            if not told.all():
-                return int(batch[np.argmin(told)])
+            self._propose_all(asked, bounds[batch], scores)
+            missing = np.isnan(scores)
+            if missing.any():
+                return int(batch[missing.argmax()])
             at = int(batch[-1]) + 1
         return len(pending)
 
-    def _matters(self, bounds: Floats, steps: Indices, ranks: Indices) -> Flags:
+    def _matters(self, assignments: Indices, bounds: Floats) -> Flags:
         """Which assignments could be better for some undecided query, shape ``(n,)``."""
         matters = np.zeros(len(bounds), bool)
         for query in np.flatnonzero(~self.decided):
@@ -271,43 +251,56 @@ class Search:
             slack = EQUAL * abs(best.cost)
             mine = bounds[:, query]
             matters |= mine < best.cost - slack
-            tied = (mine >= best.cost - slack) & (mine <= best.cost + slack)
-            matters |= tied & (steps < best.steps)
-            near = np.flatnonzero(tied & (steps == best.steps))
-            matters[near] |= _earlier(ranks[near], np.array(best.rank, np.intp))
+            tied = np.flatnonzero((mine <= best.cost + slack) & ~matters)
+            if len(tied):
+                steps = self.options.steps(assignments[tied])
+                earlier = self.options.earlier(assignments[tied], best.rank)
+                matters[tied] = (steps < best.steps) | ((steps == best.steps) & earlier)
         return matters
 
     def ask(self, assignments: Indices) -> Asking:
-        """Scores of assignments ``(n, K)``; NaN from where the budget, or the time, has ended."""
-        values = self.options.values[np.arange(len(self.options.columns)), assignments]
-        scores = np.full(len(values), np.nan)
-        unknown = np.arange(len(values))
-        if self.memory is not None:
-            scores = self.memory.scores(values)
-            unknown = np.flatnonzero(np.isnan(scores))
-            unknown = unknown[first_of_each(values[unknown])]
-        unknown = unknown[: self.left]
+        """Scores of assignments ``(n, K)``; NaN from where the budget, or the time, has ended.
+
+        What was read of a network rules most of them out; the model is asked about the others.
+        """
+        if self._may_read_scores:
+            self._read_scores()
+        if self._scorer is None:
+            return (yield from self._ask(assignments))
+        self._enumerated += len(assignments) / READ_PER_ROW
+        scores, hopeful = self._scorer.scores(assignments)
+        if hopeful.any():
+            scores[hopeful] = yield from self._ask(assignments[hopeful])
+        return scores
+
+    def _ask(self, assignments: Indices) -> Asking:
+        """Scores by the model itself, and by what is remembered of it."""
+        states = self.options.states(assignments)
+        if self.memory is None:
+            return (yield from self._surely(states, (yield from self._told(states))))
+        values = states[:, self.options.columns]
+        scores = self.memory.scores(values)
+        unknown = np.flatnonzero(np.isnan(scores))
+        unknown = unknown[first_of_each(values[unknown])][: self.left]
         if not len(unknown):
             return scores
-        states = self.options.states(assignments[unknown])
-        told = yield from self._surely(states, (yield from self._told(states)))
+        ends = states[unknown]
+        told = yield from self._surely(ends, (yield from self._told(ends)))
         known = ~np.isnan(told)
-        if self.memory is None:
-            scores[unknown] = told
-            return scores
         self.memory.add(values[unknown[known]], told[known])
         return self.memory.scores(values)
 
     def _told(self, states: Floats) -> Asking:
         """Scores of states, as many as may be asked; NaN for the others."""
-        told = np.full(len(states), np.nan)
-        if most := min(len(states), self.left):
-            told[:most] = yield states[:most]
-            known = ~np.isnan(told[:most])
-            self.rows += int(known.sum())
-            self._out_of_time |= not known.all()
-            self._compare(states[:most][known], told[:most][known])
-        return told
+        most = min(len(states), self.left)
+        if not most:
+            return np.full(len(states), np.nan)
+        told = yield states[:most]
+        known = int(np.count_nonzero(~np.isnan(told)))
+        self.rows += known
+        self._out_of_time |= known < most
+        self._compare(states[:known], told[:known])
+        return told if most == len(states) else np.append(told, np.full(len(states) - most, np.nan))
 
     def _surely(self, ends: Floats, scores: Floats) -> Asking:
         """The scores of ends, each as low as it gets where its steps are missed by a little."""
@@ -322,6 +315,12 @@ class Search:
 
     def _propose_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
         """Favourable assignments may lower incumbents."""
+        favourable = np.flatnonzero(scores > self.required.min())
+        assignments, bounds, scores = (
+            assignments[favourable],
+            bounds[favourable],
+            scores[favourable],
+        )
         good = np.asarray(scores[:, None] > self.required)
         good &= (~self.decided | self.stopped) & np.isfinite(bounds)
         at = 0
@@ -339,12 +338,12 @@ class Search:
 
     def _price(self, assignment: Indices, queries: Indices, score: float) -> None:
         """A favourable assignment in its best order, for some queries."""
-        steps = int(self.options.steps(assignment[None])[0])
-        rank = tuple(self.options.ranks(assignment[None])[0].tolist())
         priced = self._pricing.cheapest(assignment, queries, self.costs[queries])
         for query, (cost, moves) in zip(queries.tolist(), priced, strict=True):
-            if np.isfinite(cost):
-                self._keep(query, Incumbent(cost, steps, rank, moves, score))
+            best = self.best[query]
+            if cost < np.inf and (best is None or cost < best.cost or equal(cost, best.cost)):
+                rank = tuple(self.options.ranks(assignment[None])[0].tolist())
+                self._keep(query, Incumbent(cost, len(moves), rank, moves, score))
 
     def _keep(self, query: int, found: Incumbent) -> None:
         """Keep a plan that is better than the incumbent."""
@@ -459,26 +458,74 @@ class Search:
 
     @property
     def _look_after(self) -> float:
-        """Work after which a look inside is the faster way; many queries share that work."""
-        if self.inside is None:
-            return np.inf
-        hurry = min(1.0, self.max_rows / (16 * FIRST_TRY))
-        return self.inside.worth_after * hurry * (3 + self.options.n_queries) / 4
+        """Work after which a look inside is the faster way."""
+        return np.inf if self.inside is None else self.inside.worth_after * self._hurry
+
+    @property
+    def _hurry(self) -> float:
+        """A model is read sooner where few rows may be asked, later where many queries share it."""
+        return min(1.0, self.max_rows / (16 * FIRST_TRY)) * (3 + self.options.n_queries) / 4
+
+    @property
+    def _may_read_scores(self) -> bool:
+        """Whether a network's scores may now be taken from what is read of it."""
+        if self._scorer_tried or self.inside is None:
+            return False
+        return self._work >= self.inside.scored_after * self._hurry
+
+    def _read_scores(self) -> None:
+        """Take a network's scores from what was read of it, once."""
+        assert self.inside is not None
+        self._scorer_tried = True
+        if self._agreed_so_far():
+            self._scorer = self.inside.scorer(*self._readable)
+
+    def _glance(self) -> None:
+        """Look inside for a moment where another try found no plan: perhaps none is within reach.
+
+        What takes longer to decide waits until a look is worth its time.
+        """
+        if self._looked or self._glanced == self._tries or np.isfinite(self.costs).any():
+            return
+        self._glanced = self._tries
+        nodes = GLANCE * 5 ** (self._tries - 1)
+        self._look_inside()
+        if self._special is not None:
+            everything = np.where(self.decided, -np.inf, np.inf)
+            found, looked, finished = favourable_below(
+                self.options.choices, self._special, at_the_top(self.options),
+                np.full(len(everything), -np.inf), everything, nodes,
+                np.empty((1, len(self.options.columns)), np.int32), np.empty(1),
+            )  # fmt: skip
+            self._enumerated += looked * self._node_work
+            if finished and not found:
+                self.complete[~self.decided], self.decided[:] = np.inf, True
+                return
+        self._special, self._looked = None, False
 
     def _look_inside(self) -> None:
-        """Read the model, once."""
+        """Read the model for ceilings, once."""
         assert self.inside is not None
         self._looked = True
-        told, self._heard = self._heard, []
-        if not all(self.inside.agrees(states, scores) for states, scores in told):
-            return
+        if self._agreed_so_far():
+            most = int(min(self.options.choices.max_steps.max(), len(self.options.columns)))
+            self._special = self.inside.specialise(*self._readable, most)
+
+    @property
+    def _readable(self) -> tuple[Floats, list[int], list[Floats], float]:
+        """Start, columns, the values of each, and the score that a favourable state exceeds."""
         options = self.options
-        self._unread = (self.complete.copy(), self.decided.copy())
         values = [mine[:width] for mine, width in zip(options.values, options.widths, strict=True)]
-        most = int(min(options.choices.max_steps.max(), len(options.columns)))
-        self._special = self.inside.specialise(
-            options.start, options.columns.tolist(), values, float(self.required.min()), most
-        )
+        return options.start, options.columns.tolist(), values, float(self.required.min())
+
+    def _agreed_so_far(self) -> bool:
+        """Whether what was read gives the scores the model gave; then proofs may rest on it."""
+        assert self.inside is not None
+        told, scores = zip(*self._heard, strict=True)
+        agreed = self.inside.agrees(np.concatenate(told), np.concatenate(scores))
+        if agreed and self._scorer is None:
+            self._unread = (self.complete.copy(), self.decided.copy())
+        return agreed
 
     def _try_relaxed(self) -> Generator[Floats, Floats, None]:
         """Begin with what a relaxation takes for cheap."""
@@ -501,11 +548,12 @@ class Search:
         if self.inside is None or not len(states):
             return
         some, theirs = states[:COMPARED].copy(), scores[:COMPARED].copy()
-        if not self._looked:
+        if self._scorer is None and self._special is None:
             # The last few calls are enough, and all that is kept.
             self._heard = [*self._heard[-COMPARED:], (some, theirs)]
-        elif self._special is not None and not self.inside.agrees(some, theirs):
-            self._special, self._misread = None, True
+        elif not self.inside.agrees(some, theirs):
+            self._scorer, self._special, self._misread = None, None, True
+            self._scorer_tried = self._looked = True
             self.complete, self.decided = self._unread
 
     # What is proven
@@ -537,7 +585,7 @@ class Search:
             max_length=int(self.options.choices.max_steps[query]),
             max_changes_per_feature=self.max_changes,
             reproducible=proven or not self._out_of_time,
-            looked_into=self.inside.what if self._special and self.inside else "",
+            looked_into=self.inside.what if self.inside and (self._special or self._scorer) else "",
         )
 
     def _progress(self) -> Progress:
@@ -549,11 +597,3 @@ class Search:
             upper_bound=float(np.mean(self.costs)),
             seconds=time.monotonic() - self.clock.began,
         )
-
-
-def _earlier(ranks: Indices, rank: Indices) -> Flags:
-    """Which rows ``(n, K)`` come before another one, shape ``(n,)``."""
-    if not rank.size:
-        return np.zeros(len(ranks), bool)
-    first = (ranks != rank).argmax(axis=1)
-    return np.asarray(ranks[np.arange(len(ranks)), first] < rank[first])

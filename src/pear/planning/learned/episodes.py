@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import WorkerFailed
 from pear.optional import require
@@ -39,20 +39,20 @@ class Traces:
     """
 
     seen: NDArray[np.float32]
-    legal: NDArray[np.bool_]
+    legal: Flags
     target: NDArray[np.int64]
-    present: NDArray[np.bool_]
+    present: Flags
     reward: NDArray[np.float32]
-    success: NDArray[np.bool_]
+    success: Flags
 
     def __len__(self) -> int:
         return len(self.reward)
 
-    def where(self, rows: NDArray[np.intp]) -> Traces:
+    def where(self, rows: Indices) -> Traces:
         """Some of the traces."""
         return Traces(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def put(self, rows: NDArray[np.intp], others: Traces) -> None:
+    def put(self, rows: Indices, others: Traces) -> None:
         """Overwrite some of the traces."""
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(others, field.name)
@@ -62,8 +62,8 @@ def build_traces(
     observer: Observer,
     states: States,
     weights: Floats,
-    moves: NDArray[np.intp],
-    success: NDArray[np.bool_],
+    moves: Indices,
+    success: Flags,
     reward: Floats,
 ) -> Traces:
     """Traces of n people who take ``moves`` ``(n, L)`` (-1 after the end) and then STOP.
@@ -110,7 +110,7 @@ class Replay:
     def __init__(
         self,
         empty: Traces,
-        moves: NDArray[np.intp],
+        moves: Indices,
         failure_share: float = 0.25,
         capacity: int | None = None,
     ) -> None:
@@ -123,9 +123,9 @@ class Replay:
 
     def add(
         self,
-        people: NDArray[np.intp],
+        people: Indices,
         traces: Traces,
-        moves: NDArray[np.intp],
+        moves: Indices,
         merit: Floats,
     ) -> int:
         """Keep the traces that are no worse than what is known; how many were kept."""
@@ -146,7 +146,7 @@ class Replay:
         chosen = rng.choice(known, n, p=weight / weight.sum())
         return self.traces.where(chosen)
 
-    def hardest(self, n: int) -> NDArray[np.intp]:
+    def hardest(self, n: int) -> Indices:
         """The n people met so far whose best trace is worst: failures, then the dearest plans."""
         known = np.flatnonzero(self.merit > NEVER_SEEN)
         return np.asarray(known[np.argsort(self.merit[known], kind="stable")[:n]])
@@ -158,8 +158,8 @@ class Episodes:
     ``success``, ``reward``, ``cost`` and ``merit`` (see :class:`~.replay.Replay`); ``rows``
     is what finding them asked of the black box."""
 
-    moves: NDArray[np.intp]
-    success: NDArray[np.bool_]
+    moves: Indices
+    success: Flags
     reward: Floats
     cost: Floats
     merit: Floats
@@ -226,7 +226,7 @@ def greedy_episodes(
 
 
 def best_episodes(
-    executed: NDArray[np.intp],
+    executed: Indices,
     found: FoundPlans,
     reference: Floats,
     rules: Rules,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pear.arrays import Flags, Indices
 from pear.optional import require
 from pear.planning.learned.episodes import Traces
 from pear.problem import Problem
@@ -43,7 +44,7 @@ class Agent(nn.Module):  # type: ignore[misc, name-defined]
     ``function_of`` ``(m,)`` is the function of each move.
     """
 
-    def __init__(self, shape: Shape, function_of: NDArray[np.intp]) -> None:
+    def __init__(self, shape: Shape, function_of: Indices) -> None:
         super().__init__()
         size = shape.hidden
         self.shape = shape
@@ -85,9 +86,7 @@ class Agent(nn.Module):  # type: ignore[misc, name-defined]
         return logits - torch.logsumexp(table, dim=2)[:, self.function_of]
 
 
-def argument_table(
-    function_of: NDArray[np.intp], functions: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def argument_table(function_of: Indices, functions: int) -> tuple[NDArray[np.int64], Flags]:
     """Moves of each function in rows ``(F, longest)``, and which entries are real.
 
     >>> argument_table(np.array([0, 0, 1]), 2)[0].tolist()

@@ -224,15 +224,21 @@ class WFARE(PolicyPlanner):
         ``(B,)`` (NaN: there is none), and the scores of the starts ``(B,)``."""
         known = [FoundPlans.none(self.problem.max_length)]
         costs = np.full(len(states), np.nan)
+        alike: dict[int, list[int]] = {}
         for person, reference in enumerate(references):
             if len(reference.moves):
-                under = self.problem.costs.sequence_costs(
-                    states[person], self.problem.actions, reference.moves, weights[person]
-                )
-                mean = under.mean(axis=1)
-                costs[person] = mean[0]
-                who = np.full(len(mean), person)
-                known.append(FoundPlans(who, reference.moves, reference.scores, mean))
+                alike.setdefault(id(reference), []).append(person)
+        for people in alike.values():
+            plans, own = references[people[0]], weights[people]
+            under = self.problem.costs.sequence_costs(
+                states[people[0]], self.problem.actions, plans.moves, own.reshape(-1, own.shape[2])
+            )
+            mean = under.reshape(len(under), len(people), -1).mean(axis=2)
+            costs[people] = mean[0]
+            known += [
+                FoundPlans(np.full(len(plans.moves), person), plans.moves, plans.scores, paid)
+                for person, paid in zip(people, mean.T, strict=True)
+            ]
         scores = np.array([reference.score for reference in references])
         return FoundPlans.joined(known), costs, scores
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats
+from pear.decision.inputs import Inputs, unit_inputs
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.optional import require
 from pear.planning.tree.trees import Evaluation
@@ -137,7 +139,7 @@ class NetworkEvaluator:
         self,
         states: States,
         move_costs: Floats,
-        legal: NDArray[np.bool_],
+        legal: Flags,
         memory: NDArray[np.float32],
     ) -> Evaluation:
         torch = require("torch")
@@ -208,7 +210,7 @@ def read_safetensors(path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _settings(declared: Any, *told: str) -> str:
-    """A feature, action or requirement with what it says, less what is told elsewhere."""
+    """A feature, action or requirement with its settings, without those reported elsewhere."""
     words = ("name", "label", "unit", "phrase", "language", "reviewed", "used", "categories")
     passed = (*words, *told)
     known = [(entry.name, getattr(declared, entry.name)) for entry in fields(declared)]
@@ -242,15 +244,19 @@ class Observer:
     problem: Problem
     with_costs: bool
 
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return unit_inputs(self.problem.space)
+
     @property
     def width(self) -> int:
         """Columns of an observation."""
         functions = len(self.problem.actions.actions) if self.with_costs else 0
-        return self.problem.space.one_hot_width + functions
+        return self._inputs.width + functions
 
     def __call__(self, states: States, move_costs: Floats) -> NDArray[np.float32]:
         """Observations ``(n, width)`` of states ``(n, d)`` whose moves cost ``(n, m)``."""
-        seen = self.problem.space.one_hot(states)
+        seen = self._inputs(states)
         if self.with_costs:
             seen = np.concatenate([seen, self.function_costs(move_costs) / COST_UNIT], axis=1)
         return seen.astype(np.float32)

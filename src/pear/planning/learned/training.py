@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.optional import require
@@ -48,6 +47,10 @@ SampleWeights = Callable[[int, np.random.Generator], Floats]
 
 SHARES = ("kind", "learning_rate", "noise_share", "noise_concentration", "hard_share", "seed")
 """Settings that are not counts."""
+SOLVED = 8
+"""How much solving people counts against cost when policies are compared: one that solves 1% fewer
+has to be 8% cheaper. With less, one that fails on everybody whose plan is dear looks cheap.
+"""
 HARD = 0.25
 """The part of the people met that counts as solved worst."""
 
@@ -199,7 +202,7 @@ class Trainer:
         self.history.append(progress)
         return progress
 
-    def batch(self) -> NDArray[np.intp]:
+    def batch(self) -> Indices:
         """The people of one iteration: at random, but for the share of those solved worst."""
         size = min(self.settings.batch_people, len(self.people))
         seen = int((self.replay.merit > -np.inf).sum())
@@ -228,7 +231,7 @@ class Trainer:
         ]
         return self.searcher(shards)
 
-    def traces(self, batch: NDArray[np.intp], episodes: Episodes) -> Traces:
+    def traces(self, batch: Indices, episodes: Episodes) -> Traces:
         return build_traces(
             self.policy.observer,
             self.people[batch],
@@ -268,7 +271,7 @@ class Trainer:
 
     def _keep_best(self, judged: tuple[float, float, float]) -> bool:
         success, cost, _ = judged
-        merit = -cost / success**2 if success else -np.finfo(float).max
+        merit = -cost / success**SOLVED if success else -np.finfo(float).max
         if merit <= self.best_merit:
             self.stale += 1
             return False
@@ -360,7 +363,7 @@ def save_checkpoint(trainer: Trainer, path: str | Path) -> None:
 
 
 def load_checkpoint(trainer: Trainer, path: str | Path) -> None:
-    """Put a trainer where the checkpoint was; one of other training is refused."""
+    """Restore a trainer from a checkpoint; one from a different training run is refused."""
     try:
         tensors, metadata = read_safetensors(path)
     except ModelRefused as error:
@@ -375,9 +378,9 @@ def load_checkpoint(trainer: Trainer, path: str | Path) -> None:
     differing = [k for k in here if stored.get(k) != json.loads(json.dumps(here[k]))]
     if differing:
         raise FingerprintMismatch(
-            f"the checkpoint '{path}' is of other training: "
+            f"the checkpoint '{path}' is from a different training run: "
             + "; ".join(f"'{k}' was {stored.get(k)!r}, is {here[k]!r}" for k in differing)
-            + "; start anew, or give the same settings"
+            + "; start again, or give the same settings"
         )
     try:
         trainer.policy.agent.load_state_dict(_under("agent.", tensors))

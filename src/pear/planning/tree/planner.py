@@ -26,6 +26,7 @@ from pear.planning.planner import (
     Proposals,
     Query,
     by_limits,
+    check_parts,
 )
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
@@ -78,6 +79,7 @@ class SearchPlanner(Planner):
         searches: int = 8,
         returns: Returns = "best",
     ) -> None:
+        check_parts(problem, black_box)
         if returns not in get_args(Returns):
             raise InvalidSetting(f"'returns' must be 'best' or 'path' (got {returns!r})")
         self.returns = returns

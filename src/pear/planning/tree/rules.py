@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from pear.arrays import Floats
 
@@ -75,7 +76,7 @@ def saving_reward(
     array([0.125])
     """
     saving = np.where(np.isnan(reference), 0.0, reference - cost)
-    return np.asarray(gamma ** (length + cost) / (1.0 + np.exp(-eta * saving)))
+    return np.asarray(gamma ** (length + cost) * expit(eta * saving))
 
 
 def action_cost_bonus(

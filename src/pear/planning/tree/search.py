@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Flags, Floats, Indices
 from pear.planning.tree.rules import FAILURE, Rules
 from pear.planning.tree.trees import (
     NONE,
@@ -101,7 +101,7 @@ class LockstepSearch:
             trees=self.trees,
         )
 
-    def settled(self, who: Indices, nodes: Indices) -> NDArray[np.bool_]:
+    def settled(self, who: Indices, nodes: Indices) -> Flags:
         """Favourable nodes below which nothing can be cheaper: only STOP is left there."""
         return np.asarray(self.trees.favourable[who, nodes]) & self.stop_at_success
 
@@ -257,7 +257,7 @@ class LockstepSearch:
         self.trees.visits[at] += 1
         self.trees.totals[at] += value[row]
 
-    def advance(self, going: NDArray[np.bool_], root: Indices) -> NDArray[np.bool_]:
+    def advance(self, going: Flags, root: Indices) -> Flags:
         """Take everybody's chosen move; who has none, or nothing behind it, is done."""
         who = np.flatnonzero(going)
         chosen, possible = self.choose(who, root[who])
@@ -270,7 +270,7 @@ class LockstepSearch:
         still[arrived] = more & ~self.settled(arrived, root[arrived])
         return still
 
-    def choose(self, who: Indices, root: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    def choose(self, who: Indices, root: Indices) -> tuple[Indices, Flags]:
         """The most visited move of each (then higher value, then smaller number), and who has
         one."""
         visits, totals = self.trees.visits[who, root], self.trees.totals[who, root]
@@ -294,13 +294,13 @@ class Playouts:
     ``costs`` ``(n, L)`` of each move, ``lengths`` ``(n,)``.
     """
 
-    moves: NDArray[np.intp]
+    moves: Indices
     states: States
     costs: Floats
-    lengths: NDArray[np.intp]
+    lengths: Indices
 
 
-def random_move(legal: NDArray[np.bool_], uniforms: Floats) -> NDArray[np.intp]:
+def random_move(legal: Flags, uniforms: Floats) -> Indices:
     """One legal move per row, all as likely; -1 where none is legal, shape ``(n,)``.
 
     >>> random_move(np.array([[False, True, True], [False, False, False]]), np.array([0.9, 0.5]))
@@ -316,7 +316,7 @@ def random_playouts(
     problem: Problem,
     states: States,
     weights: Floats,
-    longest: NDArray[np.intp],
+    longest: Indices,
     limits: Limits,
     uniforms: Floats,
 ) -> Playouts:

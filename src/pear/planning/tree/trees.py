@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Flags, Floats, Indices
 from pear.problem import NO_LIMITS, Limits
 from pear.problem.features import States
 
@@ -39,9 +39,9 @@ class Trees:
     depth: NDArray[np.int32]
     cost: Floats
     score: Floats
-    favourable: NDArray[np.bool_]
+    favourable: Flags
     memory: NDArray[np.float32]
-    legal: NDArray[np.bool_]
+    legal: Flags
     prior: Floats
     bonus: Floats
     visits: NDArray[np.int32]
@@ -76,13 +76,11 @@ class Trees:
         """The number of the action STOP."""
         return int(self.child.shape[2]) - 1
 
-    def node_visits(self, people: NDArray[np.intp], nodes: NDArray[np.intp]) -> Floats:
+    def node_visits(self, people: Indices, nodes: Indices) -> Floats:
         """Visits of n nodes, the one that created each included, shape ``(n,)``."""
         return np.asarray(1.0 + self.visits[people, nodes].sum(axis=1))
 
-    def way_to(
-        self, people: NDArray[np.intp], nodes: NDArray[np.intp], longest: int
-    ) -> tuple[NDArray[np.intp], Floats]:
+    def way_to(self, people: Indices, nodes: Indices, longest: int) -> tuple[Indices, Floats]:
         """Moves ``(n, longest)`` from the start to n nodes and scores ``(n, longest + 1)``.
 
         Rows shorter than ``longest`` end in -1 and NaN.
@@ -114,8 +112,8 @@ class FoundPlans:
     ``scores`` ``(n, L + 1)`` in NaN, ``costs`` ``(n,)`` are under the person's weights.
     """
 
-    person: NDArray[np.intp]
-    moves: NDArray[np.intp]
+    person: Indices
+    moves: Indices
     scores: Floats
     costs: Floats
 
@@ -123,7 +121,7 @@ class FoundPlans:
         return len(self.person)
 
     @property
-    def lengths(self) -> NDArray[np.intp]:
+    def lengths(self) -> Indices:
         return np.asarray((self.moves >= 0).sum(axis=1))
 
     @classmethod
@@ -144,13 +142,13 @@ class FoundPlans:
             np.concatenate([part.costs for part in parts]),
         )
 
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> FoundPlans:
+    def where(self, chosen: Flags | Indices) -> FoundPlans:
         """Some of the plans, in the order given."""
         return FoundPlans(
             self.person[chosen], self.moves[chosen], self.scores[chosen], self.costs[chosen]
         )
 
-    def best_of_each(self, merit: Floats, people: int) -> NDArray[np.intp]:
+    def best_of_each(self, merit: Floats, people: int) -> Indices:
         """The plan of highest merit of each person, -1 for none, shape ``(people,)``.
 
         Ties: the cheaper, then the shorter, then the one with the smaller move numbers.
@@ -165,7 +163,7 @@ class FoundPlans:
 
 Ask = Callable[[States], Floats]
 """Scores of n states; how a search reaches the black box."""
-Noise = Callable[[Floats, NDArray[np.bool_], Indices], Floats]
+Noise = Callable[[Floats, Flags, Indices], Floats]
 """Priors ``(n, actions)``, legal actions and whose they are ``(n,)`` to noisy priors."""
 
 
@@ -232,7 +230,7 @@ class Evaluator(Protocol):
         self,
         states: States,
         move_costs: Floats,
-        legal: NDArray[np.bool_],
+        legal: Flags,
         memory: NDArray[np.float32],
     ) -> Evaluation:
         """Evaluate n states ``(n, d)`` with move costs ``(n, m)`` and their parents' memory."""
@@ -250,7 +248,7 @@ class UniformPrior:
         self,
         states: States,
         move_costs: Floats,
-        legal: NDArray[np.bool_],
+        legal: Flags,
         memory: NDArray[np.float32],
     ) -> Evaluation:
         prior = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.arrays import Floats
+from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
 from pear.decision.blackbox import probe_states
 from pear.errors import InvalidSetting
@@ -43,10 +42,10 @@ class Flipped:
     before: str
     after: str
     difference: Floats
-    approved: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
-    gained: NDArray[np.bool_]
-    undecided: NDArray[np.bool_]
+    approved: Flags
+    lost: Flags
+    gained: Flags
+    undecided: Flags
     of: int
     value: float | None
 
@@ -94,7 +93,7 @@ def flip(
     everyone = limits if limits is not None else [NO_LIMITS] * len(states)
     tasks: list[Task] = []
     known: dict[str, Floats] = {}
-    kept: list[tuple[int, int, NDArray[np.intp]]] = []
+    kept: list[tuple[int, int, Indices]] = []
     for before in range(len(cut.labels)):
         members = np.flatnonzero(codes == before)
         if len(members) > most:
@@ -133,7 +132,7 @@ def flip(
 
 
 def _flipped(
-    cut: Cut, before: int, after: int, own: Floats, other: Floats, codes: NDArray[np.intp]
+    cut: Cut, before: int, after: int, own: Floats, other: Floats, codes: Indices
 ) -> Flipped:
     undecided = np.isinf(own) | np.isinf(other)
     value = None if cut.edges is None else cut.values[after]

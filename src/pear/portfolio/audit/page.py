@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
@@ -20,8 +19,6 @@ from pear.portfolio.audit.report import (
     shown_p,
 )
 
-ROW, LEFT, WIDTH, RIGHT, TOP = 26, 210, 360, 80, 22
-
 
 def page(report: Report) -> str:
     """The report as a self-contained HTML page."""
@@ -34,19 +31,39 @@ def page(report: Report) -> str:
     environment.filters |= {"count": "{:,}".format, "p": shown_p, "flipped": flipped_words}
     nobody = all(part.unheard == report.talkers for part in report.attributes)
     return environment.get_template("page.html").render(
-        report=report, shown_of=shown_of, show=show, nobody_placed=nobody
+        report=report, shown_of=shown_of, show=show, against=against, nobody_placed=nobody
     )
 
 
 @dataclass(frozen=True)
+class Bar:
+    """Where the interval of a group begins, how ``wide`` it is and where its mean is, in
+    hundredths of the scale; ``mark`` tells those that were found."""
+
+    low: str
+    wide: str
+    mean: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group's measure; the bar is None where the group is too small."""
+
+    label: str
+    cell: Cell
+    bar: Bar | None
+
+
+@dataclass(frozen=True)
 class Shown:
-    """One measure by one attribute: a table and a figure; ``empty`` groups are in neither."""
+    """One measure by one attribute; ``scale`` are the ends of its bars, in words, and ``empty``
+    groups have no row."""
 
     title: str
-    caption: str
     share: bool
-    rows: list[tuple[str, Cell]]
-    figure: dict[str, Any] | None
+    rows: list[Row]
+    scale: tuple[str, str] | None
     empty: int
 
 
@@ -58,57 +75,43 @@ def shown_of(attribute: Attribute) -> list[Shown]:
         present = [(label, cell) for label, cell in rows if cell.n]
         if present:
             share = measure in SHARES
-            drawn = intervals(f"{words} by {attribute.name}", present, share)
-            caption = f"{words}, by {attribute.name}"
-            empty = len(rows) - len(present)
-            found.append(Shown(words.capitalize(), caption, share, present, drawn, empty))
+            ends = _ends([cell for _, cell in present], share)
+            drawn = [Row(label, cell, _bar(cell, ends)) for label, cell in present]
+            scale = None if ends is None else (show(ends[0], share), show(ends[1], share))
+            title = words[:1].upper() + words[1:]
+            found.append(Shown(title, share, drawn, scale, len(rows) - len(present)))
     return found
 
 
-def intervals(
-    title: str, rows: Sequence[tuple[str, Cell]], share: bool = False
-) -> dict[str, Any] | None:
-    """Where means and 95% intervals of groups are drawn; None where all are too small."""
-    known = [cell.estimate for _, cell in rows if cell.estimate is not None]
+def _ends(cells: Sequence[Cell], share: bool) -> tuple[float, float] | None:
+    """The ends of a scale that holds every interval; None where all groups are too small."""
+    known = [cell.estimate for cell in cells if cell.estimate is not None]
     if not known:
         return None
     low, high = min(e.low for e in known), max(e.high for e in known)
-    margin = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    low, high = low - margin, high + margin
-    if share:
-        low, high = max(0.0, low), min(1.0, high)
-
-    def x(value: float) -> str:
-        return f"{LEFT + WIDTH * (value - low) / ((high - low) or 1.0):.1f}"
-
-    bars = []
-    for place, (label, cell) in enumerate(rows):
-        bar: dict[str, Any] = {"label": label, "y": TOP + ROW * (place + 0.5)}
-        if (e := cell.estimate) is None:
-            bar["words"] = f"too small (n = {cell.n})"
-        else:
-            bar |= {"low": x(e.low), "mean": x(e.mean), "high": x(e.high)}
-            bar["mark"] = "found" if cell.flagged else "plain"
-            bar["words"] = show(e.mean, share) + " *" * cell.flagged
-        bars.append(bar)
-    places = [low + (high - low) * k / 4 for k in range(5)]
-    bottom = TOP + ROW * len(rows)
-    return {
-        "title": title,
-        "words": "; ".join(_words(label, cell, share) for label, cell in rows),
-        "ticks": [(x(value), show(value, share)) for value in places],
-        "bars": bars,
-        "left": LEFT,
-        "right": LEFT + WIDTH,
-        "top": TOP,
-        "bottom": bottom,
-        "width": LEFT + WIDTH + RIGHT,
-        "height": bottom + 24,
-    }
+    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
+    low, high = low - room, high + room
+    return (max(0.0, low), min(1.0, high)) if share else (low, high)
 
 
-def _words(label: str, cell: Cell, share: bool) -> str:
-    if cell.estimate is None:
-        return f"{label}: too small, {cell.n} people"
-    e = cell.estimate
-    return f"{label}: {show(e.mean, share)}, from {show(e.low, share)} to {show(e.high, share)}"
+def _bar(cell: Cell, ends: tuple[float, float] | None) -> Bar | None:
+    if cell.estimate is None or ends is None:
+        return None
+    low, mean, high = (
+        100 * (value - ends[0]) / ((ends[1] - ends[0]) or 1.0)
+        for value in (cell.estimate.low, cell.estimate.mean, cell.estimate.high)
+    )
+    mark = "found" if cell.flagged else "plain"
+    return Bar(f"{low:.1f}", f"{max(high - low, 0.8):.1f}", f"{mean - 0.4:.1f}", mark)
+
+
+def against(difference: float | None, share: bool) -> str:
+    """How a group differs from everybody else, in words.
+
+    >>> against(0.031, True), against(-2.5, False), against(None, True)
+    ('3.1 points more', '2.5 less', '')
+    """
+    if difference is None:
+        return ""
+    size = f"{100 * abs(difference):.1f} points" if share else f"{abs(difference):.3g}"
+    return f"{size} {'more' if difference > 0 else 'less'}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pear.problem.words import show_number
+from pear.problem.values import show_number
 from pear.statistics import Estimate
 
 MEASURES = {
@@ -223,7 +223,7 @@ def _group(attribute: Attribute, group: Group, measure: str, cell: Cell) -> str:
     mean, rest = cell.estimate.mean, cell.estimate.mean - cell.difference
     return (
         f"{attribute.name}: {group.label}: {MEASURES[measure]}: {show(mean, share)} against "
-        f"{show(rest, share)} for everybody else (adjusted p = {shown_p(cell.adjusted)})"
+        f"{show(rest, share)} for everybody else (adjusted p {shown_p(cell.adjusted)})"
     )
 
 
@@ -235,14 +235,14 @@ def _flip(flip: Flip) -> list[tuple[Size, str]]:
         found.append((
             (1.0, abs(gained - lost)),
             f"{who}: {gained:.1%} would have a plan who have none, and {lost:.1%} none who have "
-            f"one (adjusted p = {shown_p(flip.plan_adjusted)})",
+            f"one (adjusted p {shown_p(flip.plan_adjusted)})",
         ))  # fmt: skip
     if flip.flagged and flip.difference is not None:
         amount = flip.difference.mean
         found.append((
             (0.0, abs(amount)),
             f"{who}: the plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} on "
-            f"average (adjusted p = {shown_p(flip.adjusted)})",
+            f"average (adjusted p {shown_p(flip.adjusted)})",
         ))  # fmt: skip
     return found
 

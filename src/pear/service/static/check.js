@@ -1,12 +1,11 @@
 // Is what a person types usable? The same rules as the service, said beside the field.
 
-const SIGNS = ["€", "$", "£", "¥", "%"];
+const MONEY = ["€", "$", "£", "¥"];
 const NUMBER = /^[+-]?\d{1,18}(\.\d{1,12})?$/;
 
 function withoutUnit(text, unit) {
   let compact = text.replace(/[\s\u00a0\u202f'’]/g, "");
-  for (const sign of [...SIGNS, unit.replaceAll(" ", "")]) {
-    if (!sign) continue;
+  for (const sign of unit ? [unit.replaceAll(" ", "")] : MONEY) {
     if (compact.startsWith(sign)) compact = compact.slice(sign.length);
     if (compact.endsWith(sign)) compact = compact.slice(0, -sign.length);
   }
@@ -17,9 +16,11 @@ export function plainNumber(text, language, unit = "") {
   const [thousands, decimals] = language === "en" ? [",", "."] : [".", ","];
   const grouped = new RegExp(`^[+-]?\\d{1,3}(\\${thousands}\\d{3})+(\\${decimals}\\d+)?$`);
   const pointed = new RegExp(`^[+-]?\\d+\\${decimals}\\d+$`);
+  const doubtful = new RegExp(`^[+-]?\\d{1,3}\\${decimals}\\d{3}$`);
   let compact = withoutUnit(text, unit);
   if (grouped.test(compact)) compact = compact.replaceAll(thousands, "").replace(decimals, ".");
   else if (/^[+-]?\d+[.,]\d{1,2}$/.test(compact)) compact = compact.replace(",", ".");
+  else if (MONEY.includes(unit) && doubtful.test(compact)) return null;
   else if (pointed.test(compact)) compact = compact.replace(decimals, ".");
   return NUMBER.test(compact) ? Number(compact) : null;
 }
