@@ -101,8 +101,9 @@ def three_plans(tmp_path_factory):
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
+    """A browser for one file: its event loop would stand in the way of what this process runs next."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
