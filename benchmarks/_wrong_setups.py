@@ -32,10 +32,15 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
-from pear.decision import load_model, save_sklearn
-from pear.decision.adapters import from_endpoint, from_onnx, from_sklearn, from_torch
-from pear.decision.as_it_stands import doubt_of_cells
-from pear.decision.labels import compare_with_labels
+from pear.decision import (
+    from_endpoint,
+    from_onnx,
+    from_sklearn,
+    from_torch,
+    load_model,
+    save_sklearn,
+)
+from pear.decision.table_checks import compare_with_labels, raw_cells_doubt
 from pear.errors import PearError
 from pear.problem import Action, Feature, Goal, Problem
 from pear.problem.draft import draft_problem
@@ -115,7 +120,7 @@ def told(make: Callable[[], Setup]) -> str:
             found = [known.bad_words(), *black_box.doubts]
             found += odd_actions(setup.problem, known.states)
             cells = next(open_table(path).chunks(500)).frame
-            found.append(doubt_of_cells(black_box, cells, known))
+            found.append(raw_cells_doubt(black_box, cells, known))
             target = setup.problem.goal.target
             labels = labels_of(path, target, known.rows) if target else None
             if labels is not None:

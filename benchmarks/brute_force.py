@@ -28,12 +28,12 @@ import numpy as np
 
 import pear
 from pear.decision import BlackBox
-from pear.decision.ceilings import Inside
-from pear.decision.ceilings.links import Identity
+from pear.decision.ceilings import WhiteBox
+from pear.decision.ceilings.margins import Identity
 from pear.decision.ceilings.networks import Layers
 from pear.decision.ceilings.trees import join_trees
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import DecisionTree, Network
+from pear.decision.numpy_models import DecisionTree, Network
 from pear.parallel import hold_to_one_thread, run_tasks
 from pear.planning.exact import ExactPlanner
 from pear.planning.prover import Proof, Rules, prove
@@ -114,7 +114,7 @@ def random_case(seed: int) -> Case:
         weights[:, rng.integers(graph.n_weights)] *= 1e12
     black_box = _model(rng, problem, start)
     inside = black_box.inside
-    if isinstance(inside, Inside) and (lot := rng.random()) < 0.7:
+    if isinstance(inside, WhiteBox) and (lot := rng.random()) < 0.7:
         # Looked into from the first row on, however small the problem is; of some networks only
         # the scores.
         worth_after = (
@@ -322,7 +322,7 @@ class Forest:
         return np.asarray(np.mean([tree(states) for tree in self.trees], axis=0))
 
 
-def _read(trees: tuple[DecisionTree, ...]) -> Inside:
+def _read(trees: tuple[DecisionTree, ...]) -> WhiteBox:
     """A forest as it is read; no library makes one of the package's own trees."""
     read = [
         {
@@ -335,7 +335,7 @@ def _read(trees: tuple[DecisionTree, ...]) -> Inside:
         for tree in trees
     ]
     model = join_trees(read, single=True)
-    return Inside("a forest", trees[0].inputs, model, Identity())
+    return WhiteBox("a forest", trees[0].inputs, model, Identity())
 
 
 @dataclass(frozen=True)

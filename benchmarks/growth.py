@@ -24,7 +24,7 @@ import numpy as np
 
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import Network
+from pear.decision.numpy_models import Network
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem

@@ -33,7 +33,7 @@ from pear.datasets import load_dataset
 from pear.datasets.splits import Dataset
 from pear.decision import BlackBox, from_sklearn, several
 from pear.decision.inputs import unit_inputs
-from pear.decision.several import bootstraps, halves, retrained
+from pear.decision.several_models import bootstraps, halves, retrained
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Calibration, Rehearsal, Robustness, calibrated_margin
 from pear.preferences import default_prior

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from pear.datasets import loan_book_people, loan_book_problem, loan_book_table
-from pear.decision.adapters import save_sklearn
+from pear.decision import save_sklearn
 from pear.problem import Plan
 from pear.problem.files import write_problem
 from tests.cli.terminal import Terminal

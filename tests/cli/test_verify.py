@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
-from pear.decision import save_sklearn
-from pear.decision.adapters import load_model
+from pear.decision import load_model, save_sklearn
 from pear.planning.exact import ExactPlanner
 from pear.problem import Limits
 from pear.problem.files import write_problem

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pear import Session
 from pear.cli.main import app
-from pear.decision.adapters import save_sklearn
+from pear.decision import save_sklearn
 from pear.elicitation.files import KeptConversation
 from pear.errors import ConversationError, InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.decision import from_callable, from_sklearn, load_model, save_sklearn
-from pear.decision.several import bootstraps, halves, retrained, windows
+from pear.decision.several_models import bootstraps, halves, retrained, windows
 from pear.errors import InvalidData, InvalidSetting, ModelError
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Rehearsal, Robustness, calibrated_margin

@@ -13,7 +13,7 @@ from pear.cli.main import app
 from pear.decision import BlackBox
 from pear.decision.ceilings.networks import own_network
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import Network
+from pear.decision.numpy_models import Network
 from pear.errors import InvalidPlan, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.planning.verify import verify

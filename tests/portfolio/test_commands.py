@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pear.cli.main import app
-from pear.decision.adapters import load_model, save_sklearn
-from pear.decision.as_it_stands import doubt_of_cells
+from pear.decision import load_model, save_sklearn
+from pear.decision.table_checks import raw_cells_doubt
 from pear.errors import FingerprintMismatch, InvalidSetting, PearError
 from pear.planning.exact import ExactPlanner
 from pear.planning.reasons import explain_plans
@@ -119,7 +119,7 @@ def test_planning_a_table_passes_the_files_the_architecture_page_tells(lender, t
         assert shown.exit_code == 0, shown.output
 
     planned()
-    inside = (load_problem, load_model, doubt_of_cells, ExactPlanner.plan_many, explain_plans)
+    inside = (load_problem, load_model, raw_cells_doubt, ExactPlanner.plan_many, explain_plans)
     entered = files_entered(planned, (*CLOSED, *inside))
     outer = [name for name in entered if not name.startswith(INNER)]
     nouns = [f"problem/{name}.py" for name in NOUNS]

@@ -6,7 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from pear.decision.adapters import save_sklearn
+from pear.decision import save_sklearn
 from pear.errors import InvalidSetting
 from pear.portfolio import Everyone, ModelPlace, Search, plan_portfolio
 from pear.portfolio import ledger as portfolio_ledger

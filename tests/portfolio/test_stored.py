@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from pear import Limits
 from pear.cli.main import app
-from pear.decision.adapters import save_sklearn
+from pear.decision import save_sklearn
 from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.planning.verify import verify

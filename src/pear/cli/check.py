@@ -36,9 +36,9 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
-    from pear.decision.adapters import load_model
-    from pear.decision.as_it_stands import doubt_of_cells
-    from pear.decision.looked_at import belied
+    from pear.decision import load_model
+    from pear.decision.table_checks import raw_cells_doubt
+    from pear.decision.used_features import wrongly_unused
     from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
     from pear.problem.people import ROWS_AT_A_TIME
@@ -67,10 +67,10 @@ def command(
             black_box = load_model(place, problem, trusted=trust or ())
     found = odd_actions(problem, states)
     if black_box is not None:
-        found += [*black_box.doubts, *belied(problem, black_box)]
+        found += [*black_box.doubts, *wrongly_unused(problem, black_box)]
     if black_box is not None and people is not None and data is not None:
         cells = next(open_table(data).chunks(ROWS_AT_A_TIME)).frame
-        found += [doubt] if (doubt := doubt_of_cells(black_box, cells, people)) else []
+        found += [doubt] if (doubt := raw_cells_doubt(black_box, cells, people)) else []
     typer.echo("\nWarnings" if found else "\nNo warnings.")
     for warning in found:
         typer.echo(f"  {warning}")
@@ -101,7 +101,7 @@ def _people(problem: Problem, data: Path) -> People:
 
 def _beside_labels(black_box: BlackBox, people: People, data: Path, target: str) -> None:
     """Whether the model's scores agree with the decisions in the table, loudly where not."""
-    from pear.decision.labels import compare_with_labels
+    from pear.decision.table_checks import compare_with_labels
     from pear.problem.people import labels_of
 
     labels = labels_of(data, target, people.rows) if target else None

@@ -32,7 +32,7 @@ def command(
         loan_book_people,
         loan_book_problem,
     )
-    from pear.decision.looked_at import as_used
+    from pear.decision.used_features import mark_used
     from pear.elicitation import Session
     from pear.elicitation.words import points
     from pear.errors import InvalidSetting
@@ -46,7 +46,7 @@ def command(
     problem = loan_book_problem()
     with console.status("Training the lender's model on the loan book…"):
         black_box = loan_book_classifier(problem)
-    problem = as_used(problem, black_box)
+    problem = mark_used(problem, black_box)
     planner = ExactPlanner(problem, black_box)
     session = Session(planner, people[person], default_prior(problem), seed=seed, k=k)
     conversation = Conversation(console, session, language)

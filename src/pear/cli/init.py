@@ -94,7 +94,7 @@ def _reference(model: str | None, output: Path) -> str:
 
 
 def _loaded(model: str, problem: Problem, trusted: Sequence[str]) -> BlackBox | None:
-    from pear.decision.adapters import load_model
+    from pear.decision import load_model
     from pear.errors import PearError
 
     try:

@@ -100,7 +100,7 @@ class _Past:
 
     def again(self, today: BlackBox, count: int, rng: np.random.Generator) -> list[BlackBox]:
         """Today's model, trained again on bootstraps or windows of time."""
-        from pear.decision.several import bootstraps, retrained, windows
+        from pear.decision.several_models import bootstraps, retrained, windows
 
         if self.times is not None:
             samples = windows(self.times, count)
@@ -115,7 +115,7 @@ class _Past:
         the earlier and the later half where times are given."""
         import numpy as np
 
-        from pear.decision.several import halves, retrained
+        from pear.decision.several_models import halves, retrained
         from pear.planning.exact import ExactPlanner
         from pear.planning.robust import Rehearsal
 

@@ -26,7 +26,7 @@ from pear.datasets.sources import cache_folder
 from pear.datasets.splits import Dataset, load_dataset
 from pear.decision import BlackBox
 from pear.decision.inputs import Inputs, unit_inputs
-from pear.decision.own_models import DecisionTree, Layers, Network
+from pear.decision.numpy_models import DecisionTree, Layers, Network
 from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.problem.features import States

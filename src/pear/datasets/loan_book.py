@@ -41,7 +41,7 @@ from pear.arrays import Flags, Floats, Indices
 from pear.datasets.problems import loan_book_problem
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import Layers, Network
+from pear.decision.numpy_models import Layers, Network
 from pear.errors import InvalidSetting
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, Value

@@ -17,7 +17,7 @@ import pandas as pd
 from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import DecisionTree, Network
+from pear.decision.numpy_models import DecisionTree, Network
 from pear.errors import DataUnavailable
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 from pear.problem.features import States

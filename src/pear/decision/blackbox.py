@@ -18,7 +18,7 @@ from pear.problem.features import FeatureSpace, States
 from pear.problem.values import class_key
 
 if TYPE_CHECKING:
-    from pear.decision.ceilings import Inside, Together
+    from pear.decision.ceilings import SeveralWhiteBoxes, WhiteBox
 
 ScoreFunction = Callable[[States], Any]
 """Takes states ``(n, d)``; returns scores ``(n,)`` or class probabilities ``(n, classes)``."""
@@ -107,7 +107,7 @@ class BlackBox:
     def checked(self) -> BlackBox:
         """This black box after a first look: unusable models are refused, doubts become
         warnings."""
-        from pear.decision.first_look import first_look
+        from pear.decision.load_checks import first_look
 
         self._fingerprint = self._fingerprint or self.measure_fingerprint()
         self.doubts += tuple(doubt for doubt in first_look(self) if doubt not in self.doubts)
@@ -186,14 +186,11 @@ class BlackBox:
         return self.score(states) > self.goal.required(limits)
 
     @cached_property
-    def inside(self) -> Inside | Together | None:
+    def inside(self) -> WhiteBox | SeveralWhiteBoxes | None:
         """What can be read from the model for score ceilings; None where nothing can."""
-        from pear.decision.ceilings import look_inside, together
-        from pear.decision.several import SeveralScores
+        from pear.decision.ceilings import read_white_box
 
-        if isinstance(self.function, SeveralScores):
-            return together(self.function)
-        return look_inside(self)
+        return read_white_box(self)
 
     def probe(self, states: States) -> Floats:
         """Scores of probes, which are not counted as rows asked, shape ``(n,)``."""

@@ -133,7 +133,7 @@ def calibrated_margin(
 
     Plans look for what a model likes, its mistakes included. Models that share people with the one
     planned for share some of its mistakes, and promise too much: :func:`.halves` of
-    :mod:`pear.decision.several` makes pairs that share nobody.
+    :mod:`pear.decision.several_models` makes pairs that share nobody.
 
     Parameters
     ----------

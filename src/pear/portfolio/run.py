@@ -24,8 +24,11 @@ import pandas as pd
 
 from pear.arrays import Floats
 from pear.decision import BlackBox, load_model
-from pear.decision.as_it_stands import doubt_of_cells, refuse_what_the_table_refuses
-from pear.decision.labels import compare_with_labels
+from pear.decision.table_checks import (
+    check_plans_on_table,
+    compare_with_labels,
+    raw_cells_doubt,
+)
 from pear.errors import InvalidData, InvalidSetting, ModelOutput, ModelWarning
 from pear.parallel import run_tasks
 from pear.planning.exact import ExactPlanner
@@ -293,7 +296,7 @@ def _beside_table(black_box: BlackBox, source: Source) -> tuple[str, list[str]]:
     """Scores beside the decisions in the table, if it has them, and what is wrong with them."""
     chunk, target = next(source.chunks(ROWS_AT_A_TIME)), black_box.goal.target
     people = people_of(chunk, black_box.space, None)
-    odd = [doubt] if (doubt := doubt_of_cells(black_box, chunk.frame, people)) else []
+    odd = [doubt] if (doubt := raw_cells_doubt(black_box, chunk.frame, people)) else []
     if not target or target not in source.columns:
         return "", odd
     column = typed(chunk.frame[[target]], NO_FEATURES)[target]
@@ -510,7 +513,7 @@ def recourse(
         if progress is not None:
             progress(len(plans), len(states))
     if isinstance(people, pd.DataFrame):
-        refuse_what_the_table_refuses(black_box, people, states, plans)
+        check_plans_on_table(black_box, people, states, plans)
     return plans_frame(plans, problem, index)
 
 

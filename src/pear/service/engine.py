@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.decision.looked_at import as_used
+from pear.decision.used_features import mark_used
 from pear.elicitation import Session, Standing
 from pear.elicitation.says import DoneStep, Said, Undone
 from pear.elicitation.settings import Settings as SessionSettings
@@ -154,7 +154,7 @@ class Engine:
     @cached_property
     def _unused(self) -> tuple[str, ...]:
         """The features that the model does not look at."""
-        told = as_used(self.problem, self.black_box)
+        told = mark_used(self.problem, self.black_box)
         return tuple(feature.name for feature in told.space.features if not feature.used)
 
     def score(self, record: Record) -> float:

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.brute_force import random_case
 from benchmarks.growth import member
 
-from pear.decision.ceilings import Inside
+from pear.decision.ceilings import WhiteBox
 from pear.decision.ceilings.networks import Layers
 from pear.planning.exact import ExactPlanner
 from pear.problem import Limits
@@ -19,7 +19,7 @@ def readable_cases(n):
     seed = 0
     while len(found) < n:
         case, seed = random_case(seed), seed + 1
-        if isinstance(case.black_box.inside, Inside) and len(case.weights) == 1:
+        if isinstance(case.black_box.inside, WhiteBox) and len(case.weights) == 1:
             plan = plan_of(case, look_inside=False)
             if plan.certificate.verdict == "optimal" and plan.steps:
                 found.append((case, plan))
@@ -79,7 +79,7 @@ def test_a_model_that_is_misread_only_later_is_asked_about_everything(monkeypatc
         told.append(len(states))
         return len(told) < 2
 
-    monkeypatch.setattr(Inside, "agrees", agrees)
+    monkeypatch.setattr(WhiteBox, "agrees", agrees)
     case.black_box.inside = replace(inside, worth_after=0.0)
     found = plan_of(case)
     assert len(told) >= 2
@@ -113,7 +113,7 @@ def test_scores_that_turn_out_to_be_misread_are_forgotten(monkeypatch):
         told.append(len(states))
         return len(told) < 2
 
-    monkeypatch.setattr(Inside, "agrees", agrees)
+    monkeypatch.setattr(WhiteBox, "agrees", agrees)
     found = plan_of(case)
     assert len(told) >= 2
     assert found.moves == plan.moves

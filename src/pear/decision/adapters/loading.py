@@ -21,7 +21,7 @@ from pear.decision.adapters.onnx import from_onnx
 from pear.decision.adapters.sklearn import from_sklearn
 from pear.decision.adapters.torch import from_torch
 from pear.decision.blackbox import BlackBox, from_callable
-from pear.decision.several import check_agree, several
+from pear.decision.several_models import check_agree, several
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 from pear.problem import Problem
 from pear.problem.values import check_type

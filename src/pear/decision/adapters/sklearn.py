@@ -16,13 +16,13 @@ from scipy.special import expit
 from pear.arrays import Floats
 from pear.decision.adapters.frames import FrameMaker, Learnt, check_known_values, learnt_values
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.first_look import SAME, spelling_doubts
 from pear.decision.inputs import (
     Inputs,
     MatrixScores,
     feature_order,
     what_to_declare,
 )
+from pear.decision.load_checks import SAME, spelling_doubts
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
@@ -30,7 +30,7 @@ from pear.problem.inputs import ModelInput
 from pear.problem.values import class_key
 
 if TYPE_CHECKING:
-    from pear.decision.adapters.fast_columns import FastColumns
+    from pear.decision.adapters.fast_encoding import FastEncoding
 
 Kind = Literal["auto", "frame", "numbers", "codes"]
 Method = Literal["predict_proba", "decision_function", "predict"]
@@ -180,20 +180,20 @@ class SklearnScores:
     method: Method
     favourable: tuple[str | float, ...] = ()
     classes: tuple[Any, ...] = ()
-    _fast: FastColumns | None = field(default=None, repr=False)
+    fast: FastEncoding | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         classes = getattr(self.model, "classes_", None)
         self.classes = () if classes is None else tuple(np.asarray(classes).tolist())
         if isinstance(self.maker, FrameMaker):
             # Imported here, where scikit-learn is loaded anyway: importing it takes half a second.
-            from pear.decision.adapters.fast_columns import fast_columns
+            from pear.decision.adapters.fast_encoding import fast_encoding
 
-            self._fast = fast_columns(self.model, self.space, self.maker)
+            self.fast = fast_encoding(self.model, self.space, self.maker)
 
     def __call__(self, states: States) -> Floats:
-        if self._fast is not None:
-            return self._scores(final_estimator(self.model), self._fast.handed_on(states))
+        if self.fast is not None:
+            return self._scores(final_estimator(self.model), self.fast.for_final(states))
         return self._scores(self.model, self.table(states))
 
     def plainly(self, record: dict[str, Any]) -> Floats:
@@ -211,7 +211,7 @@ class SklearnScores:
                     f"model '{self.name}' has several classes but no predict_proba; calibrate it "
                     "(sklearn.calibration.CalibratedClassifierCV) first"
                 )
-            return np.asarray(expit(margins if self._favours_last() else -margins))
+            return np.asarray(expit(margins if self.favours_last() else -margins))
         decided = np.asarray(model.predict(table))
         if decided.dtype.kind == "f" and not (decided == np.rint(decided)).all():
             amount = decided[decided != np.rint(decided)][0]
@@ -236,7 +236,7 @@ class SklearnScores:
             return None
         return self.maker, lambda matrix: self._scores(self.model, matrix)
 
-    def _favours_last(self) -> bool:
+    def favours_last(self) -> bool:
         if not self.favourable or not self.classes:
             return True
         known = [class_key(value) for value in self.classes]

@@ -1,19 +1,22 @@
 """How high can the score of a partial assignment still go?"""
 
 from pear.decision.ceilings.bound import ceiling, fix, narrow, narrow_again
-from pear.decision.ceilings.inside import Inside, Scorer, look_inside
-from pear.decision.ceilings.specialised import Specialised
-from pear.decision.ceilings.together import Together, together
+from pear.decision.ceilings.margins import Specialised
+from pear.decision.ceilings.white_box import (
+    Scorer,
+    SeveralWhiteBoxes,
+    WhiteBox,
+    read_white_box,
+)
 
 __all__ = [
-    "Inside",
     "Scorer",
+    "SeveralWhiteBoxes",
     "Specialised",
-    "Together",
+    "WhiteBox",
     "ceiling",
     "fix",
-    "look_inside",
     "narrow",
     "narrow_again",
-    "together",
+    "read_white_box",
 ]

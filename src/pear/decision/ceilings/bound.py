@@ -11,12 +11,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.ceilings.gains import tree_gains
 from pear.decision.ceilings.linear import linear_ceiling
+from pear.decision.ceilings.margins import LINEAR, TREES, Specialised
 from pear.decision.ceilings.networks import closer_gains, network_ceiling, network_gains
-from pear.decision.ceilings.room import within_room
-from pear.decision.ceilings.specialised import LINEAR, TREES, Specialised
-from pear.decision.ceilings.trees import fix_trees, tree_ceiling
+from pear.decision.ceilings.relaxation import within_room
+from pear.decision.ceilings.tree_bounds import fix_trees, tree_ceiling, tree_gains
 
 FEW = 12
 """Open options of which the later layers of a large network are not bounded anew."""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.ceilings.ensembles import Found, favoured
-from pear.decision.ceilings.links import Sigmoid
-from pear.decision.ceilings.specialised import LINEAR, Specialised, blank, largest
-
-if TYPE_CHECKING:
-    from pear.decision.ceilings.inside import EncodedOptions
-
-Matrix = NDArray[np.float64]
+from pear.decision.ceilings.margins import (
+    LINEAR,
+    EncodedOptions,
+    Matrix,
+    Reading,
+    Sigmoid,
+    Specialised,
+    blank,
+    favoured,
+    largest,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Linear:
         return Specialised(kind=LINEAR, required=required - slack, **fields)
 
 
-def linear(model: Any, columns: Sequence[int]) -> Found | None:
+def linear(model: Any, columns: Sequence[int]) -> Reading | None:
     """A scikit-learn model with one row of coefficients."""
     side = favoured(columns, 2)
     weights = np.atleast_2d(np.asarray(model.coef_, float))
@@ -66,10 +69,10 @@ def linear(model: Any, columns: Sequence[int]) -> Found | None:
     bias = float(np.ravel(model.intercept_)[0])
     if type(model).__name__ == "SGDClassifier" and model.loss == "modified_huber":
         return None
-    return Found(Linear(side * weights[0], side * bias), Sigmoid(), "the coefficients")
+    return Reading(Linear(side * weights[0], side * bias), Sigmoid(), "the coefficients")
 
 
-LINEAR_READERS: dict[str, Callable[[Any, Sequence[int]], Found | None]] = dict.fromkeys(
+LINEAR_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = dict.fromkeys(
     (
         "LogisticRegression",
         "LogisticRegressionCV",

@@ -15,22 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from pear.decision.ceilings.ensembles import Found, favoured
 from pear.decision.ceilings.linear import Linear
-from pear.decision.ceilings.links import SINGLE, Sigmoid
-from pear.decision.ceilings.specialised import NETWORK, Specialised, blank, largest
-
-if TYPE_CHECKING:
-    from pear.decision.ceilings.inside import EncodedOptions
-
-Matrix = NDArray[np.float64]
+from pear.decision.ceilings.margins import (
+    NETWORK,
+    SINGLE,
+    EncodedOptions,
+    Matrix,
+    Reading,
+    Sigmoid,
+    Specialised,
+    blank,
+    favoured,
+    largest,
+)
 
 BLOCK = 256
 """Rows worked on at once: what the layers make of them then stays in the processor's cache."""
@@ -471,7 +475,7 @@ def _line_above(bend: float, low: float, high: float) -> tuple[float, float]:
     return slope, _curve(bend, far) - slope * far + padding * (1.0 + abs(slope * low))
 
 
-def own_network(network: Any) -> Found:
+def own_network(network: Any) -> Reading:
     """The package's own network."""
     bends = (0.0,) * (len(network.layers) - 1)
     return network_found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], bends)
@@ -479,20 +483,20 @@ def own_network(network: Any) -> Found:
 
 def network_found(
     layers: Sequence[tuple[Matrix, Matrix]], bends: Sequence[float], single: bool = False
-) -> Found:
+) -> Reading:
     """Layers with their activations as a model; one layer is a linear one."""
     link = Sigmoid(error=SINGLE) if single else Sigmoid()
     rounding = 2.0**-24 if single else 2.0**-53
     if len(layers) == 1:
         weights, bias = layers[0]
         model: Any = Linear(weights[:, 0], float(bias[0]), single, rounding)
-        return Found(model, link, "the coefficients")
+        return Reading(model, link, "the coefficients")
     model = Layers(tuple(layers), tuple(bends), single, rounding)
     widths = ", ".join(str(len(bias)) for _, bias in layers[:-1])
-    return Found(model, link, f"a network with {widths} hidden units")
+    return Reading(model, link, f"a network with {widths} hidden units")
 
 
-def perceptron(model: Any, columns: Sequence[int]) -> Found | None:
+def perceptron(model: Any, columns: Sequence[int]) -> Reading | None:
     """scikit-learn's MLPClassifier."""
     side = favoured(columns, len(model.classes_))
     bends = {"relu": 0.0, "logistic": SIGMOID, "tanh": TANH, "identity": 1.0}
@@ -507,7 +511,7 @@ def perceptron(model: Any, columns: Sequence[int]) -> Found | None:
     return network_found(layers, [bends[model.activation]] * (len(layers) - 1), single)
 
 
-def torch_network(module: Any, output: str) -> Found | None:
+def torch_network(module: Any, output: str) -> Reading | None:
     """A torch module that is a sequence of linear layers and activations, with one output."""
     layers: list[tuple[Matrix, Matrix]] = []
     bends: list[float] = []
@@ -552,6 +556,6 @@ def _sequence(module: Any) -> list[Any]:
 
 _TORCH = {"ReLU": 0.0, "LeakyReLU": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
 
-NETWORK_READERS: dict[str, Callable[[Any, Sequence[int]], Found | None]] = {
+NETWORK_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = {
     "MLPClassifier": perceptron
 }

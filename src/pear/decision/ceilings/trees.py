@@ -13,19 +13,22 @@ completion with at most r changes, and the smaller is the ceiling:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pear.decision.ceilings.gains import tree_gains
-from pear.decision.ceilings.specialised import TREES, Bits, Specialised, blank, largest
+from pear.decision.ceilings.margins import (
+    TREES,
+    Bits,
+    EncodedOptions,
+    Matrix,
+    Specialised,
+    blank,
+)
+from pear.decision.ceilings.tree_bounds import tree_ceiling
 
-if TYPE_CHECKING:
-    from pear.decision.ceilings.inside import EncodedOptions
-
-Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MISSING_LEFT = 1
@@ -369,42 +372,3 @@ def _n_needed(mask: Any) -> int:
         if not mask[feature, 0] & np.uint64(1):
             count += 1
     return count
-
-
-@numba.njit(cache=True)
-def fix_trees(special: Specialised, depth: int, feature: int, option: int) -> None:
-    """Keep the leaves that allow the option; a tree with one leaf left becomes a constant."""
-    word, bit = option // 64, np.uint64(option % 64)
-    constant = special.base[depth]
-    kept = trees = start = 0
-    for tree in range(special.n_trees[depth]):
-        end = special.ends[depth, tree]
-        first = kept
-        for place in range(start, end):
-            leaf = special.alive[depth, place]
-            if special.allowed[feature, word, leaf] >> bit & np.uint64(1):
-                special.alive[depth + 1, kept] = leaf
-                kept += 1
-        start = end
-        if kept - first == 1:
-            constant += special.values[special.alive[depth + 1, first]]
-            kept = first
-        else:
-            special.ends[depth + 1, trees] = kept
-            trees += 1
-    special.base[depth + 1] = constant
-    special.n_trees[depth + 1] = trees
-
-
-@numba.njit(cache=True)
-def tree_ceiling(
-    special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
-) -> float:
-    """The smaller of the two bounds this chapter opens with."""
-    scratch = len(special.alive) - 2
-    nothing = np.zeros(open_options.shape)
-    best = tree_gains(special, depth, scratch, open_options, nothing, np.inf, remaining)
-    gains, free = special.potential[scratch], special.free[depth]
-    for feature in range(len(gains)):
-        special.best[feature] = gains[feature].max()
-    return float(min(best, special.here[scratch] + largest(special.best, free, remaining)))

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from pear.arrays import Floats
 from pear.decision.ceilings.bound import fix, narrow, narrow_again
-from pear.decision.ceilings.room import worth_taking
-from pear.decision.ceilings.specialised import Specialised
+from pear.decision.ceilings.margins import Specialised
+from pear.decision.ceilings.relaxation import worth_taking
 
 if TYPE_CHECKING:
     from pear.planning.exact.options import Choices, Options

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pear.arrays import Flags, Floats, Indices
-from pear.decision.ceilings.specialised import LINEAR, NETWORK, TREES
+from pear.decision.ceilings.margins import LINEAR, NETWORK, TREES
 from pear.planning.exact.asking import Progress, ScoreMemory, first_of_each
 from pear.planning.exact.heuristics import Asking, Explorer, Favourable
 from pear.planning.exact.kernel import (
@@ -31,7 +31,7 @@ from pear.problem import Certificate, Limits, walk
 from pear.problem.plan import Verdict, lowest_within, near_misses
 
 if TYPE_CHECKING:
-    from pear.decision.ceilings import Inside, Scorer, Specialised, Together
+    from pear.decision.ceilings import Scorer, SeveralWhiteBoxes, Specialised, WhiteBox
     from pear.planning.exact.asking import Clock
 
 FIRST_BATCH, LARGEST_BATCH = 64, 8_192
@@ -80,7 +80,7 @@ class Search:
     max_rows: int
     max_changes: int
     clock: Clock
-    inside: Inside | Together | None = None
+    inside: WhiteBox | SeveralWhiteBoxes | None = None
     memory: ScoreMemory | None = None
     first_batch: int = FIRST_BATCH
     stop_early: bool = False

@@ -1,28 +1,39 @@
-"""Which models can be looked into, and what do they say about one person's options?
+"""Which models can be read, and what do they say about one person's options?
 
-:func:`look_inside` finds the final estimator of a black box and the encoding in front of it, reads
-the estimator into plain arrays, and compares scores on probes. :meth:`Inside.specialise` then
-encodes the person's start with each single option of each feature. The inputs that an option
+:func:`read_white_box` finds the final estimator of a black box and the encoding in front of it,
+reads the estimator into plain arrays, and compares scores on probes. :meth:`WhiteBox.specialise`
+then encodes the person's start with each single option of each feature. The inputs that an option
 changes belong to its feature; every other input is a constant. Where two features meet in one
 input, nothing is said.
+
+Of several models that decide together, what one of them surely refuses is refused where all must
+say yes: the one that likes the person least is taken. Where a share is enough, some may say no; of
+as many models as may, and one more, at least one says yes. Linear ones of these are bounded
+together, by the largest gain that any of them sees in each option; other kinds are not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pear.decision.adapters.sklearn import SklearnScores, final_estimator
 from pear.decision.blackbox import BlackBox, favourable_columns, probes_with_gaps
-from pear.decision.ceilings import ensembles
-from pear.decision.ceilings.ensembles import Found
-from pear.decision.ceilings.graphs import read_graph
 from pear.decision.ceilings.linear import LINEAR_READERS
-from pear.decision.ceilings.links import Link
+from pear.decision.ceilings.margins import (
+    LINEAR,
+    EncodedOptions,
+    Link,
+    Matrix,
+    Readable,
+    Reading,
+    Specialised,
+    blank,
+)
 from pear.decision.ceilings.networks import (
     NETWORK_READERS,
     Layers,
@@ -30,12 +41,13 @@ from pear.decision.ceilings.networks import (
     own_network,
     torch_network,
 )
-from pear.decision.ceilings.specialised import Specialised
+from pear.decision.ceilings.onnx_graphs import read_graph
+from pear.decision.ceilings.tree_readers import TREE_READERS, own_tree
 from pear.decision.inputs import Inputs
-from pear.decision.own_models import DecisionTree, Network
+from pear.decision.numpy_models import DecisionTree, Network
+from pear.decision.several_models import SeveralScores
 from pear.problem.features import States
 
-Matrix = NDArray[np.float64]
 Encoding = Callable[[States], Matrix]
 
 PROBES = 256
@@ -78,53 +90,6 @@ KNOWN_CODE = ("sklearn", "imblearn", "lightgbm", "xgboost", "catboost", "torch")
 """Packages whose classes are read by their names."""
 
 
-class Readable(Protocol):
-    """A model in plain arrays: an ensemble of trees, a linear model, a network.
-
-    ``worth_after``: rows that a search asks before a look inside is the faster way.
-    """
-
-    @property
-    def worth_after(self) -> float: ...
-
-    def inputs(self, matrix: Matrix) -> Matrix:
-        """The encoded matrix in the precision the model works in."""
-
-    def margins(self, matrix: Matrix) -> Matrix:
-        """The margin of encoded rows ``(n, D)``, shape ``(n,)``."""
-
-    def seen(self) -> NDArray[np.intp]:
-        """The inputs that can change the margin, as columns."""
-
-    def specialise(
-        self, options: EncodedOptions, required: float, max_changes: int
-    ) -> Specialised | None:
-        """The model reduced to one person's options."""
-
-
-@dataclass(frozen=True)
-class EncodedOptions:
-    """What each option of F features makes of the inputs.
-
-    ``rows`` ``(R, D)`` holds the encoded start with each single option; those of feature f are
-    the ``counts[f]`` rows from ``first[f]`` on, option 0, the start, first. ``owner`` ``(D,)`` is
-    the feature an input belongs to, -1 for a constant.
-    """
-
-    rows: Matrix
-    first: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    owner: NDArray[np.int64]
-
-    def composed(self, assignments: NDArray[np.intp]) -> Matrix:
-        """Encoded rows of assignments ``(n, F)`` of options."""
-        made = np.repeat(self.rows[:1], len(assignments), axis=0)
-        for feature, first in enumerate(self.first):
-            mine = self.owner == feature
-            made[:, mine] = self.rows[first + assignments[:, feature]][:, mine]
-        return made
-
-
 @dataclass(frozen=True)
 class Scorer:
     """Scores of one person's assignments by what was read of a network: far cheaper than asking.
@@ -147,7 +112,7 @@ class Scorer:
 
 
 @dataclass(frozen=True)
-class Inside:
+class WhiteBox:
     """A model that was looked into; ``what`` names it in certificates.
 
     ``worth_after``: rows that a search asks before it looks inside, which is slower at first, and
@@ -231,12 +196,14 @@ class Inside:
         return encoded if _same(encoded.composed(drawn), together).all() else None
 
 
-def look_inside(black_box: BlackBox) -> Inside | None:
-    """What can be read from the model of a black box; None where nothing can.
+def read_white_box(black_box: BlackBox) -> WhiteBox | SeveralWhiteBoxes | None:
+    """What can be read from the model of a black box, or from several; None where nothing can.
 
     The scores it gives are compared with the model's own on probe states, which are not counted as
     rows asked.
     """
+    if isinstance(black_box.function, SeveralScores):
+        return _read_several(black_box.function)
     try:
         opened = _open(black_box)
         if not opened:
@@ -244,7 +211,7 @@ def look_inside(black_box: BlackBox) -> Inside | None:
         probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
         real = black_box.probe(probes)
         for encode, found in opened:
-            inside = Inside(found.what, encode, found.model, found.link, found.model.worth_after)
+            inside = WhiteBox(found.what, encode, found.model, found.link, found.model.worth_after)
             if inside.agrees(probes, real):
                 return inside
     except Exception:
@@ -253,7 +220,7 @@ def look_inside(black_box: BlackBox) -> Inside | None:
     return None
 
 
-def _open(black_box: BlackBox) -> list[tuple[Encoding, Found]]:
+def _open(black_box: BlackBox) -> list[tuple[Encoding, Reading]]:
     """What the model may be; the first one that gives its scores is."""
     if type(black_box.function).__name__ == "OnnxScores":
         read = read_graph(black_box.function)
@@ -262,12 +229,12 @@ def _open(black_box: BlackBox) -> list[tuple[Encoding, Found]]:
     return [] if opened is None else [opened]
 
 
-def _open_one(black_box: BlackBox) -> tuple[Encoding, Found] | None:
+def _open_one(black_box: BlackBox) -> tuple[Encoding, Reading] | None:
     function: Any = black_box.function
     if isinstance(function, Network):
         return function.inputs, own_network(function)
     if isinstance(function, DecisionTree):
-        return function.inputs, ensembles.own_tree(function)
+        return function.inputs, own_tree(function)
     if isinstance(function, SklearnScores):
         return _open_sklearn(function, black_box)
     if type(function).__name__ == "TorchScores" and isinstance(function.encode, Inputs):
@@ -279,12 +246,12 @@ def _open_one(black_box: BlackBox) -> tuple[Encoding, Found] | None:
     return None
 
 
-def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encoding, Found] | None:
+def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encoding, Reading] | None:
     estimator = final_estimator(function.model)
     if not is_known(function.model) or not is_known(estimator):
         return None
     encode = encoding_of(function, estimator)
-    readers = {**ensembles.READERS, **LINEAR_READERS, **NETWORK_READERS}
+    readers = {**TREE_READERS, **LINEAR_READERS, **NETWORK_READERS}
     reader = readers.get(type(estimator).__name__)
     if encode is None or reader is None:
         return None
@@ -292,7 +259,7 @@ def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encodin
         names = function.classes
         columns = favourable_columns(black_box.goal, names, len(names), function.name)
     elif function.method == "decision_function":
-        columns = [1 if function._favours_last() else 0]
+        columns = [1 if function.favours_last() else 0]
     else:
         return None
     found = reader(estimator, columns)
@@ -306,8 +273,8 @@ def is_known(part: Any) -> bool:
 
 def encoding_of(function: SklearnScores, estimator: Any) -> Encoding | None:
     """How states become the matrix of the final estimator; None where a column mixes features."""
-    if function._fast is not None:
-        return function._fast
+    if function.fast is not None:
+        return function.fast
     steps = getattr(function.model, "steps", [(None, estimator)])[:-1]
     if not all(column_by_column(step) for _, step in steps):
         return None
@@ -360,3 +327,85 @@ def _numbers(table: Any, estimator: Any) -> Matrix:
 
 def _same(left: Matrix, right: Matrix) -> NDArray[np.bool_]:
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
+
+
+# What do several models that decide together rule out?
+
+
+@dataclass(frozen=True)
+class SeveralWhiteBoxes:
+    """The models that could be looked into, of several of which ``doubters - 1`` may say no."""
+
+    members: tuple[WhiteBox, ...]
+    doubters: int
+
+    @property
+    def what(self) -> str:
+        """What was read, for certificates."""
+        kinds = sorted({member.what for member in self.members})
+        return f"{' and '.join(kinds)} of {len(self.members)} models"
+
+    @property
+    def worth_after(self) -> float:
+        """Rows that a search asks before a look inside is the faster way."""
+        return max(member.worth_after for member in self.members)
+
+    @property
+    def scored_after(self) -> float:
+        """Only ceilings are read of several models."""
+        return np.inf
+
+    def scores(self, states: States) -> Matrix:
+        """The highest scores that the models which could be read allow, shape ``(n,)``."""
+        each = np.stack([member.scores(states) for member in self.members])
+        return np.asarray(np.partition(each, self.doubters - 1, axis=0)[self.doubters - 1])
+
+    def agrees(self, states: States, scores: Matrix) -> bool:
+        """Whether no state has a higher score ``(n,)`` than that."""
+        return bool((scores <= self.scores(states) + CLOSE).all())
+
+    def scorer(
+        self, start: Matrix, columns: Sequence[int], values: Sequence[Matrix], required: float
+    ) -> None:
+        """As :attr:`scored_after` says."""
+
+    def specialise(
+        self,
+        start: Matrix,
+        columns: Sequence[int],
+        values: Sequence[Matrix],
+        required: float,
+        max_changes: int | None = None,
+    ) -> Specialised | None:
+        """The models for one person, as :meth:`WhiteBox.specialise` gives that of one."""
+        scores = [float(member.scores(np.atleast_2d(start))[0]) for member in self.members]
+        hardest = np.argsort(scores, kind="stable")[: self.doubters]
+        found = []
+        for number in hardest:
+            one = self.members[number].specialise(start, columns, values, required, max_changes)
+            if one is None:
+                return None
+            found.append(one)
+        return found[0] if len(found) == 1 else _bounded_together(found)
+
+
+def _read_several(scores: SeveralScores) -> SeveralWhiteBoxes | None:
+    """What can be read of several models; None where too few can be read to rule anything out."""
+    found = [black_box.inside for black_box in scores.black_boxes]
+    members = tuple(inside for inside in found if isinstance(inside, WhiteBox))
+    doubters = len(scores.black_boxes) - scores.needed + 1
+    return SeveralWhiteBoxes(members, doubters) if len(members) >= doubters else None
+
+
+def _bounded_together(models: Sequence[Specialised]) -> Specialised | None:
+    """One linear model that is nowhere below the best of these; None where one is not linear."""
+    if any(model.kind != LINEAR for model in models):
+        return None
+    fields = blank(len(models[0].counts), models[0].counts)
+    fields["gains"] = np.max([model.gains for model in models], axis=0)
+    # Each is measured from what it requires itself: the margins of two models do not compare.
+    bases = [model.base[0] - model.required for model in models]
+    fields["base"][:] = max(bases)
+    size = max(abs(model.base[0]) + abs(model.required) for model in models)
+    size += float(np.abs(fields["gains"]).max(axis=1).sum())
+    return Specialised(kind=LINEAR, required=-(2.0**-48) * size, **fields)

@@ -1,7 +1,7 @@
 """Can a pipeline's encoding of columns be done with arrays alone, many times faster?
 
 scikit-learn's ColumnTransformer spends milliseconds on a handful of rows, most of it on tables.
-:func:`fast_columns` builds the same matrix from the states where that is exact by construction:
+:func:`fast_encoding` builds the same matrix from the states where that is exact by construction:
 each part must be one of the classes below, which treat every column and every row by itself.
 Numbers go through the fitted scaler's own code, as arrays; each value that a category can have is
 encoded once by the fitted encoder itself, and looked up. Anything else takes the slow way.
@@ -50,7 +50,7 @@ class Scaled:
 
 
 @dataclass
-class Looked:
+class Lookup:
     """Output columns that depend on one feature: ``table`` ``(values + 1, k)``, missing last."""
 
     column: int
@@ -64,7 +64,7 @@ class Looked:
 
 
 @dataclass
-class FastColumns:
+class FastEncoding:
     """Encodes states as a fitted ColumnTransformer would, shape ``(n, width)``.
 
     ``sparse`` says whether the transformer hands a sparse matrix on; gradient boosting takes what
@@ -72,7 +72,7 @@ class FastColumns:
     """
 
     width: int
-    blocks: list[Scaled | Looked]
+    blocks: list[Scaled | Lookup]
     sparse: bool = False
 
     def __call__(self, states: States) -> Floats:
@@ -81,12 +81,12 @@ class FastColumns:
             block.fill(states, matrix)
         return matrix
 
-    def handed_on(self, states: States) -> Any:
+    def for_final(self, states: States) -> Any:
         """The matrix in the form that the final estimator gets."""
         return csr_matrix(self(states)) if self.sparse else self(states)
 
 
-def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
+def fast_encoding(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastEncoding | None:
     """The fast encoding of a two-step pipeline, or None where none would be exact."""
     steps = getattr(model, "steps", None)
     if not steps or len(steps) != 2:
@@ -105,7 +105,7 @@ def fast_columns(model: Any, space: FeatureSpace, frame: FrameMaker) -> FastColu
         return None
     # The conditions above make it exact; this notices a version of scikit-learn that does something
     # else.
-    return fast if _is_same(fast.handed_on(probes), made) else None
+    return fast if _is_same(fast.for_final(probes), made) else None
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
@@ -117,15 +117,15 @@ def _is_same(ours: Any, theirs: Any) -> bool:
     return all(np.array_equal(getattr(ours, p), getattr(theirs, p)) for p in stored)
 
 
-def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastColumns | None:
+def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastEncoding | None:
     if type(transformer) in SCALERS:
         # A scaler of all columns, without a transformer around it.
         everything = slice(0, len(frame.columns))
         made = _blocks(transformer, list(frame.columns), everything, space, frame)
-        return None if made is None else FastColumns(len(frame.columns), made)
+        return None if made is None else FastEncoding(len(frame.columns), made)
     if type(transformer) is not ColumnTransformer or transformer.transformer_weights:
         return None
-    blocks: list[Scaled | Looked] = []
+    blocks: list[Scaled | Lookup] = []
     covered = 0
     for name, part, columns in transformer.transformers_:
         outputs = transformer.output_indices_[name]
@@ -140,7 +140,7 @@ def _compiled(transformer: Any, space: FeatureSpace, frame: FrameMaker) -> FastC
     width = max(indices.stop for indices in transformer.output_indices_.values())
     if covered != width:
         return None
-    return FastColumns(width, blocks, sparse=transformer.sparse_output_)
+    return FastEncoding(width, blocks, sparse=transformer.sparse_output_)
 
 
 def _name(column: Any, frame: FrameMaker) -> str:
@@ -149,7 +149,7 @@ def _name(column: Any, frame: FrameMaker) -> str:
 
 def _blocks(
     part: Any, named: list[str], outputs: slice, space: FeatureSpace, frame: FrameMaker
-) -> list[Scaled | Looked] | None:
+) -> list[Scaled | Lookup] | None:
     features = [_plain_feature(name, frame) for name in named]
     places = [space.index(feature.name) for feature in features if feature is not None]
     if len(places) < len(named):
@@ -175,7 +175,7 @@ def _plain_feature(name: str, frame: FrameMaker) -> Feature | None:
 
 def _lookups(
     part: Any, named: list[str], outputs: slice, space: FeatureSpace, frame: FrameMaker
-) -> list[Scaled | Looked] | None:
+) -> list[Scaled | Lookup] | None:
     """Encode every value of each feature, the others held fixed: the outputs that change belong to
     it."""
     features = [frame.values_of(name) for name in named]
@@ -185,7 +185,7 @@ def _lookups(
     places = [space.index(feature.name) for feature in features if feature is not None]
     rest = probe_states(space, 1, np.random.default_rng(0))
     rest[:, places] = 0.0
-    found: list[Scaled | Looked] = []
+    found: list[Scaled | Lookup] = []
     numbers = np.arange(outputs.start, outputs.stop)
     for position, (place, count) in enumerate(zip(places, counts, strict=True)):
         values = [float(code) for code in range(int(count or 0))]
@@ -196,8 +196,8 @@ def _lookups(
         table = _dense(part.transform(frame(states)[named]))
         own = ~_same(table, table[0]).all(axis=0)
         if position == 0:
-            found.append(Looked(place, numbers, np.tile(table[0], (len(values), 1))))
-        found.append(Looked(place, numbers[own], table[:, own]))
+            found.append(Lookup(place, numbers, np.tile(table[0], (len(values), 1))))
+        found.append(Lookup(place, numbers[own], table[:, own]))
     return found
 
 

@@ -1,4 +1,4 @@
-"""A feature is called unused only where it is: known from the model, or declared and not belied."""
+"""A feature is called unused only where it is: known from the model, or declared and true."""
 
 import json
 import warnings
@@ -17,8 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 from pear.datasets import loan_book_classifier, loan_book_problem
 from pear.decision import export_onnx, from_callable, from_endpoint, from_onnx, from_sklearn
 from pear.decision.blackbox import probes_with_gaps
-from pear.decision.looked_at import as_used, belied, looked_at
-from pear.decision.several import several
+from pear.decision.several_models import several
+from pear.decision.used_features import mark_used, used_features, wrongly_unused
 from pear.problem import Feature, FeatureSpace
 from tests.decision.conftest import SPACE, make_problem
 
@@ -41,7 +41,7 @@ def declared(*names):
 
 def unused_of(problem, black_box):
     return {
-        feature.name for feature in as_used(problem, black_box).space.features if not feature.used
+        feature.name for feature in mark_used(problem, black_box).space.features if not feature.used
     }
 
 
@@ -57,7 +57,7 @@ def unused_of(problem, black_box):
 def test_columns_that_a_pipeline_drops_are_unused(final, problem, states, labels):
     model = columns(final).fit(SPACE.frame(states), labels)
     black_box = from_sklearn(model, problem)
-    assert looked_at(black_box).unused == set(SPACE.names) - JOB_AND_INCOME
+    assert used_features(black_box).unused == set(SPACE.names) - JOB_AND_INCOME
     assert unused_of(problem, black_box) == set(SPACE.names) - JOB_AND_INCOME
 
 
@@ -73,7 +73,7 @@ def test_of_coefficients_those_that_are_nought_are_unused(problem, states, label
         if all(weight == 0 for column, weight in weights.items() if f"__{name}" in column)
     }
     assert nought
-    assert looked_at(from_sklearn(model, problem)).unused == nought
+    assert used_features(from_sklearn(model, problem)).unused == nought
 
 
 def test_features_on_which_no_tree_splits_are_unused(problem, states, labels, pipeline):
@@ -82,7 +82,7 @@ def test_features_on_which_no_tree_splits_are_unused(problem, states, labels, pi
     names = model[0].get_feature_names_out()
     split = {names[column] for column in tree.tree_.feature if column >= 0}
     expected = {n for n in SPACE.names if not any(f"__{n}" in column for column in split)}
-    found = looked_at(from_sklearn(model, problem))
+    found = used_features(from_sklearn(model, problem))
     assert found.unused == expected
     assert found.used == set(SPACE.names) - expected
 
@@ -93,7 +93,9 @@ def test_a_step_that_selects_columns_is_read(states, labels, problem):
     model = make_pipeline(StandardScaler(), SelectKBest(k=1), LogisticRegression())
     model.fit(space.frame(states[:, :3]), labels)
     [kept] = np.flatnonzero(model[1].get_support())
-    assert looked_at(from_sklearn(model, problem)).unused == set(space.names) - {space.names[kept]}
+    assert used_features(from_sklearn(model, problem)).unused == set(space.names) - {
+        space.names[kept]
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,7 +104,7 @@ def test_what_is_called_unused_changes_no_score(kind):
         pytest.skip(f"{package} is not installed")
     rng = np.random.default_rng([3, KINDS.index(kind)])
     black_box = random_black_box(kind, rng)
-    found = looked_at(black_box)
+    found = used_features(black_box)
     assert not found.used & found.unused
     states = probes_with_gaps(black_box.space, 400, rng)
     scores = black_box.probe(states)
@@ -117,7 +119,7 @@ def test_what_is_left_out_of_an_onnx_file_is_unused(problem, states, labels, tmp
     pytest.importorskip("skl2onnx")
     model = columns(LogisticRegression()).fit(SPACE.frame(states), labels)
     path = export_onnx(model, problem, tmp_path / "model.onnx")
-    assert looked_at(from_onnx(path, problem)).unused == set(SPACE.names) - JOB_AND_INCOME
+    assert used_features(from_onnx(path, problem)).unused == set(SPACE.names) - JOB_AND_INCOME
 
 
 def test_a_rule_beside_the_core_of_an_onnx_file_is_not_overlooked(tmp_path):
@@ -144,7 +146,7 @@ def test_a_rule_beside_the_core_of_an_onnx_file_is_not_overlooked(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     black_box = from_onnx(model.SerializeToString(), make_problem(space=space))
     assert black_box.inside is None, "no ceiling holds where another input can decide"
-    assert looked_at(black_box).unused == set()
+    assert used_features(black_box).unused == set()
 
 
 class Lookalike(LogisticRegression):
@@ -164,13 +166,13 @@ def test_somebodys_own_estimator_is_not_read_by_its_name(states, labels):
     model.coef_[0, 1] = 0.0
     black_box = from_sklearn(model, make_problem(space=space), inputs="numbers")
     assert black_box.inside is None
-    assert looked_at(black_box).unused == set()
+    assert used_features(black_box).unused == set()
 
 
 def test_of_a_function_nothing_is_known_and_what_is_declared_counts():
     problem = declared("city")
     black_box = from_callable(lambda states: states[:, 0] / 5_000, problem)
-    assert looked_at(black_box).unused == set()
+    assert used_features(black_box).unused == set()
     assert unused_of(problem, black_box) == {"city"}
 
 
@@ -178,7 +180,7 @@ def test_a_declaration_that_a_probe_belies_does_not_count():
     problem = declared("city", "owner")
     black_box = from_callable(lambda states: states[:, 0] / 9_000 + states[:, 4] / 5, problem)
     assert unused_of(problem, black_box) == {"owner"}
-    [told] = belied(problem, black_box)
+    [told] = wrongly_unused(problem, black_box)
     assert "says that 'city' is not used" in told
 
 
@@ -207,12 +209,12 @@ def test_of_several_models_all_must_leave_a_feature_out(problem, states, labels)
     other = from_sklearn(
         columns(LogisticRegression(), ("income", "city")).fit(table, labels), problem
     )
-    assert looked_at(several([one, other])).unused == {"cards", "owner"}
+    assert used_features(several([one, other])).unused == {"cards", "owner"}
 
 
 def test_the_problem_keeps_its_fingerprint_and_its_words():
     problem = loan_book_problem()
-    told = as_used(problem, loan_book_classifier(problem))
+    told = mark_used(problem, loan_book_classifier(problem))
     assert told.fingerprint == problem.fingerprint
     assert told.words == problem.words
     assert told.in_language("de").space["sex"].used is False

@@ -13,17 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pear.decision.ceilings.ensembles import Found
 from pear.decision.ceilings.linear import Linear
-from pear.decision.ceilings.links import SINGLE, Identity, Sigmoid
+from pear.decision.ceilings.margins import SINGLE, Identity, Matrix, Reading, Sigmoid
 from pear.decision.ceilings.networks import SIGMOID, TANH, network_found
 from pear.decision.ceilings.trees import MISSING_LEFT, STRICT, join_trees
 from pear.optional import require
 from pear.problem.features import States
-
-Matrix = NDArray[np.float64]
 
 COLUMN_BY_COLUMN = (
     "ArrayFeatureExtractor", "Cast", "Concat", "FeatureVectorizer", "Flatten", "Identity",
@@ -36,7 +32,7 @@ BENDS = {"Relu": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
 FLIPPED = ("BRANCH_GTE", "BRANCH_GT")
 
 
-def read_graph(function: Any) -> tuple[Callable[[States], Matrix], list[Found]] | None:
+def read_graph(function: Any) -> tuple[Callable[[States], Matrix], list[Reading]] | None:
     """The encoding in front of the core, and what its margin and link may be."""
     onnx = require("onnx")
     model = onnx.load_model_from_string(function.content)
@@ -126,7 +122,7 @@ def _encoding(onnx: Any, model: Any, function: Any, tensor: str) -> Callable[[St
     return lambda states: np.asarray(function.feed(states)[tensor], float)
 
 
-def _trees(settings: dict[str, Any]) -> Iterator[Found]:
+def _trees(settings: dict[str, Any]) -> Iterator[Reading]:
     modes = [mode.decode() for mode in settings["nodes_modes"]]
     known = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", *FLIPPED)
     if any(mode not in known for mode in modes) or "nodes_values_as_tensor" in settings:
@@ -154,7 +150,7 @@ def _trees(settings: dict[str, Any]) -> Iterator[Found]:
                 ]
                 base = side * bases[min(which, len(bases) - 1)] + shift
                 ensemble = join_trees(read, single=True, base=base, rounding=2.0**-24)
-                yield Found(ensemble, link, what)
+                yield Reading(ensemble, link, what)
 
 
 def _tree(
@@ -185,7 +181,7 @@ def _tree(
     return columns
 
 
-def _coefficients(settings: dict[str, Any]) -> Iterator[Found]:
+def _coefficients(settings: dict[str, Any]) -> Iterator[Reading]:
     intercepts = np.array(settings["intercepts"], float)
     rows = np.array(settings["coefficients"], float).reshape(len(intercepts), -1)
     if len(rows) > 2:
@@ -195,12 +191,12 @@ def _coefficients(settings: dict[str, Any]) -> Iterator[Found]:
     for weights, bias in zip(rows, intercepts, strict=True):
         for side in (1.0, -1.0):
             model = Linear(side * weights, side * float(bias), True, 2.0**-24)
-            yield Found(model, Sigmoid(error=SINGLE), "the coefficients")
+            yield Reading(model, Sigmoid(error=SINGLE), "the coefficients")
 
 
 def _networks(
     onnx: Any, nodes: list[Any], constants: dict[str, Any], first: Any
-) -> Iterator[Found]:
+) -> Iterator[Reading]:
     layers: list[list[Matrix]] = []
     bends: list[float] = []
     tensor = first.input[0]

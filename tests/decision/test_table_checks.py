@@ -6,11 +6,11 @@ import pytest
 
 from pear import recourse
 from pear.decision import from_sklearn
-from pear.decision.as_it_stands import (
-    doubt_as_it_stands,
-    doubt_of_cells,
-    refuse_what_the_table_refuses,
-    scores_as_it_stands,
+from pear.decision.table_checks import (
+    check_plans_on_table,
+    raw_cells_doubt,
+    raw_scores,
+    raw_table_doubt,
 )
 from pear.errors import ModelOutput, ModelWarning
 from pear.planning.exact import ExactPlanner
@@ -55,8 +55,8 @@ def test_files_are_compared_as_pandas_reads_them(lender, tmp_path):
         black_box = from_sklearn(model, stated)
         people = read_people(path, stated.space)
         cells = next(open_table(path).chunks(50)).frame
-        assert doubt_of_cells(black_box, cells, people) == ""  # Nobody knows what "?" stands for.
-        doubt = doubt_of_cells(black_box, cells.drop(columns="note"), people)
+        assert raw_cells_doubt(black_box, cells, people) == ""  # Nobody knows what "?" stands for.
+        doubt = raw_cells_doubt(black_box, cells.drop(columns="note"), people)
         assert ("50 of 50 rows differ, by 'owner'" in doubt) == differs
 
 
@@ -67,7 +67,7 @@ def test_a_plan_that_the_row_with_its_changes_does_not_bear_out_is_refused(lende
     some = frame[model.predict(frame) == "no"].head(20)
     states = stated.states(some)
     plans = ExactPlanner(stated, black_box).plan_many(states)
-    refuse_what_the_table_refuses(black_box, some, states, plans)
+    check_plans_on_table(black_box, some, states, plans)
     right = model.predict_proba
 
     def lower_where_rich(rows):
@@ -80,7 +80,7 @@ def test_a_plan_that_the_row_with_its_changes_does_not_bear_out_is_refused(lende
     ends = [plan.start | {s.feature: s.after for s in plan.steps} for plan in plans if plan.steps]
     assert max(end["income"] for end in ends) > some["income"].max()
     with pytest.raises(ModelOutput, match=r"with the changes of its plan 0, where more than 0\.5"):
-        refuse_what_the_table_refuses(black_box, some, states, plans)
+        check_plans_on_table(black_box, some, states, plans)
 
 
 def test_rounding_at_one_threshold_is_told_and_not_refused(lender):
@@ -97,9 +97,9 @@ def test_rounding_at_one_threshold_is_told_and_not_refused(lender):
 
     states = stated.states(frame)
     black_box.function.of_table = a_little_other
-    assert "1 of 400 rows differ" in doubt_as_it_stands(black_box, frame, states)
+    assert "1 of 400 rows differ" in raw_table_doubt(black_box, frame, states)
     with pytest.warns(ModelWarning, match="1 of 400 rows differ"):
-        refuse_what_the_table_refuses(black_box, frame, states, [])
+        check_plans_on_table(black_box, frame, states, [])
 
 
 def test_what_cannot_be_compared_says_nothing(lender):
@@ -107,8 +107,8 @@ def test_what_cannot_be_compared_says_nothing(lender):
     stated = problem()
     black_box = from_sklearn(model, stated)
     states = stated.states(frame)
-    assert scores_as_it_stands(black_box, frame.drop(columns="job"), states) is None
-    assert scores_as_it_stands(black_box, frame.assign(income="much"), states) is None
-    assert scores_as_it_stands(black_box, frame.head(0), states[:0]) is None
+    assert raw_scores(black_box, frame.drop(columns="job"), states) is None
+    assert raw_scores(black_box, frame.assign(income="much"), states) is None
+    assert raw_scores(black_box, frame.head(0), states[:0]) is None
     twice = pd.concat([frame, frame[["job"]]], axis=1)
-    assert doubt_as_it_stands(black_box, twice, states) == ""
+    assert raw_table_doubt(black_box, twice, states) == ""

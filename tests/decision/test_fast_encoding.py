@@ -55,7 +55,7 @@ def fitted(parts, states, labels, **settings):
 def test_it_is_used_and_exact(encoder, scaler, states, labels, problem):
     model = fitted([("t", encoder, TEXTS), ("n", scaler, NUMBERS)], states, labels)
     box = from_sklearn(model, problem)
-    assert box.function._fast is not None
+    assert box.function.fast is not None
     people = probe_states(SPACE, 500, np.random.default_rng(5))
     expected = model.predict_proba(SPACE.frame(people))[:, 1]
     assert box.score(people) == pytest.approx(expected, abs=1e-14)
@@ -79,7 +79,7 @@ def test_a_sparse_matrix_stays_one(final, states, labels):
     model = make_pipeline(ColumnTransformer(parts), final()).fit(space.frame(people), labels)
     assert model[0].sparse_output_
     box = from_sklearn(model, make_problem(space=space))
-    assert box.function._fast is not None
+    assert box.function.fast is not None
     assert np.array_equal(box.score(people), model.predict_proba(space.frame(people))[:, 1])
 
 
@@ -100,7 +100,7 @@ def test_a_missing_category_is_what_the_encoder_makes_of_it(states, labels):
     box = from_sklearn(
         model, make_problem(space=space, action=Action("work", "job", "set", ("full",)))
     )
-    assert box.function._fast is not None
+    assert box.function.fast is not None
     assert np.array_equal(box.score(people), model.predict_proba(frame)[:, 1])
 
 
@@ -108,7 +108,7 @@ def test_columns_by_number_a_boolean_encoded_and_one_left_out(states, labels, pr
     parts = [("t", OneHotEncoder(), [2, 4]), ("n", StandardScaler(), [0]), ("x", "drop", [1])]
     model = fitted(parts, states, labels)
     box = from_sklearn(model, problem)
-    assert box.function._fast is not None
+    assert box.function.fast is not None
     expected = model.predict_proba(SPACE.frame(states))[:, 1]
     assert box.score(states) == pytest.approx(expected, abs=1e-14)
 
@@ -129,7 +129,7 @@ def test_columns_by_number_a_boolean_encoded_and_one_left_out(states, labels, pr
 def test_other_steps_take_the_slow_way_to_the_same_scores(part, states, labels, problem):
     model = fitted([part, ("t", OneHotEncoder(), TEXTS)], states, labels)
     box = from_sklearn(model, problem)
-    assert box.function._fast is None
+    assert box.function.fast is None
     expected = model.predict_proba(SPACE.frame(states))[:, 1]
     assert np.array_equal(box.score(states), expected)
 
@@ -138,14 +138,14 @@ def test_a_pipeline_of_tables_takes_the_slow_way(states, labels, problem):
     parts = [("t", OneHotEncoder(sparse_output=False), TEXTS), ("n", StandardScaler(), NUMBERS)]
     model = make_pipeline(ColumnTransformer(parts), LogisticRegression())
     model.set_output(transform="pandas").fit(SPACE.frame(states), labels)
-    assert from_sklearn(model, problem).function._fast is None
+    assert from_sklearn(model, problem).function.fast is None
 
 
 def test_a_pipeline_of_three_steps_takes_the_slow_way(states, labels, problem):
     parts = [("t", OneHotEncoder(sparse_output=False), TEXTS), ("n", StandardScaler(), NUMBERS)]
     model = make_pipeline(ColumnTransformer(parts), MinMaxScaler(), LogisticRegression())
     model.fit(SPACE.frame(states), labels)
-    assert from_sklearn(model, problem).function._fast is None
+    assert from_sklearn(model, problem).function.fast is None
 
 
 def test_a_scaler_that_does_something_else_is_found_out(states, labels, problem):
@@ -156,5 +156,5 @@ def test_a_scaler_that_does_something_else_is_found_out(states, labels, problem)
     Squared.__name__ = "StandardScaler"
     model = fitted([("n", Squared(), NUMBERS)], states, labels)
     box = from_sklearn(model, problem)
-    assert box.function._fast is None
+    assert box.function.fast is None
     assert np.array_equal(box.score(states), model.predict_proba(SPACE.frame(states))[:, 1])

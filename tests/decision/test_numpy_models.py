@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from pear.decision.blackbox import probe_states
 from pear.decision.inputs import unit_inputs
-from pear.decision.own_models import DecisionTree, Network
+from pear.decision.numpy_models import DecisionTree, Network
 
 from .conftest import SPACE
 

@@ -16,8 +16,8 @@ import numpy as np
 from pear.arrays import Indices
 from pear.decision.adapters.sklearn import SklearnScores, final_estimator
 from pear.decision.blackbox import BlackBox, probes_with_gaps
-from pear.decision.ceilings.inside import Encoding, Inside, encoding_of, is_known
-from pear.decision.several import SeveralScores
+from pear.decision.ceilings.white_box import Encoding, WhiteBox, encoding_of, is_known
+from pear.decision.several_models import SeveralScores
 from pear.problem import Problem
 from pear.problem.features import Feature, States
 
@@ -29,7 +29,7 @@ PEOPLE, VALUES = 16, 12
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class UsedFeatures:
     """Features that can change a model's answer, and those that are known not to.
 
     Nothing is known about a feature in neither.
@@ -39,17 +39,17 @@ class LookedAt:
     unused: frozenset[str]
 
 
-def looked_at(black_box: BlackBox) -> LookedAt:
+def used_features(black_box: BlackBox) -> UsedFeatures:
     """What is known of the features that a model looks at.
 
     >>> from pear.datasets import loan_book_classifier
-    >>> sorted(looked_at(loan_book_classifier()).unused)
+    >>> sorted(used_features(loan_book_classifier()).unused)
     ['education', 'sex']
     """
     function = black_box.function
     if isinstance(function, SeveralScores):
-        each = [looked_at(one) for one in function.black_boxes]
-        return LookedAt(
+        each = [used_features(one) for one in function.black_boxes]
+        return UsedFeatures(
             frozenset.union(*(one.used for one in each)),
             frozenset.intersection(*(one.unused for one in each)),
         )
@@ -58,25 +58,25 @@ def looked_at(black_box: BlackBox) -> LookedAt:
     used, never = _read(black_box)
     unused |= never
     seen = shown_to_matter(black_box, unused)
-    return LookedAt(used | seen, unused - seen)
+    return UsedFeatures(used | seen, unused - seen)
 
 
-def as_used(problem: Problem, black_box: BlackBox) -> Problem:
+def mark_used(problem: Problem, black_box: BlackBox) -> Problem:
     """The problem with ``used`` of each feature as it is for this model; its fingerprint stays.
 
     What the problem declares counts where nothing is known of the model, unless a probe shows the
     contrary.
     """
-    known = looked_at(black_box)
+    known = used_features(black_box)
     declared = {feature.name for feature in problem.space.features if not feature.used}
     doubtful = declared - known.used - known.unused
     return problem.with_unused(known.unused | (doubtful - shown_to_matter(black_box, doubtful)))
 
 
-def belied(problem: Problem, black_box: BlackBox) -> list[str]:
+def wrongly_unused(problem: Problem, black_box: BlackBox) -> list[str]:
     """What the problem says of features that it calls unused and the model looks at, in words."""
     said = {feature.name for feature in problem.space.features if not feature.used}
-    told = as_used(problem, black_box).space
+    told = mark_used(problem, black_box).space
     return [
         f"the problem says that '{name}' is not used, and model '{black_box.name}' looks at it: "
         f"people are told so; take 'used = false' out of '{name}'"
@@ -116,7 +116,7 @@ def _opened(black_box: BlackBox) -> tuple[Encoding, Indices | None] | None:
     that can change its answer: None where it cannot be said which.
     """
     function: Any = black_box.function
-    if isinstance(inside := black_box.inside, Inside):
+    if isinstance(inside := black_box.inside, WhiteBox):
         return inside.encode, inside.model.seen()
     if not isinstance(function, SklearnScores):
         return None

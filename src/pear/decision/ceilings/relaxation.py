@@ -18,7 +18,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from pear.decision.ceilings.margins import Matrix
+
 Flags = NDArray[np.bool_]
 
 ROUNDS = 8
