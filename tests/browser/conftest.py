@@ -103,7 +103,7 @@ def three_plans(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A browser for one file: its event loop would stand in the way of what this process runs next."""
+    """A browser for one file: its event loop must not outlive it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
