@@ -68,7 +68,7 @@ class Policy:
         mean = problem.costs.check_weights(mean_weights)
         return cls(problem, kind, build_agent(problem, width, hidden, seed), mean)
 
-    @property
+    @cached_property
     def observer(self) -> Observer:
         return Observer(self.problem, self.kind == "wfare")
 
