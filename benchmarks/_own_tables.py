@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from pear.decision import BlackBox, export_onnx, from_onnx, from_sklearn, from_torch
 from pear.problem import Goal, Problem
 from pear.problem.draft import draft_problem
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 Record = dict[str, Any]
 

@@ -45,10 +45,10 @@ from pear.errors import PearError
 from pear.problem import Action, Feature, Goal, Problem
 from pear.problem.draft import draft_problem
 from pear.problem.files import problem_from_toml, problem_to_toml
-from pear.problem.inputs import Interface, ModelInput
-from pear.problem.people import labels_of, read_people
+from pear.problem.model_inputs import Interface, ModelInput
 from pear.problem.review import odd_actions
-from pear.problem.tables import open_table
+from pear.tables.people import labels_of, read_people
+from pear.tables.reading import open_table
 
 FOLDER = Path(tempfile.mkdtemp())
 JOBS = ("none", "part", "full")

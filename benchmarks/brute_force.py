@@ -32,7 +32,7 @@ from pear.decision.ceilings import WhiteBox
 from pear.decision.ceilings.margins import Identity
 from pear.decision.ceilings.networks import Layers
 from pear.decision.ceilings.trees import join_trees
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import DecisionTree, Network
 from pear.parallel import hold_to_one_thread, run_tasks
 from pear.planning.exact import ExactPlanner

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision import BlackBox
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import Network
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner

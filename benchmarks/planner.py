@@ -30,7 +30,7 @@ from pear.datasets.published import (
     published_users,
 )
 from pear.decision import BlackBox
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.elicitation import Session
 from pear.parallel import hold_to_one_thread
 from pear.planning.exact import ExactPlanner

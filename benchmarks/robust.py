@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from pear.datasets import load_dataset
 from pear.datasets.splits import Dataset
 from pear.decision import BlackBox, from_sklearn, several
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.several_models import bootstraps, halves, retrained
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Calibration, Rehearsal, Robustness, calibrated_margin

@@ -16,6 +16,7 @@ LAYERS = (
     {"planning", "preferences"},
     {"datasets"},
     {"decision"},
+    {"tables"},
     {"problem"},
     {"errors", "optional", "parallel", "arrays", "statistics", "writing"},
 )

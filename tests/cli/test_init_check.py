@@ -15,7 +15,7 @@ from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import from_sklearn, save_sklearn
 from pear.errors import InvalidData, InvalidProblem, InvalidSetting
 from pear.problem.files import load_problem, write_problem
-from pear.problem.people import read_people
+from pear.tables.people import read_people
 
 
 @pytest.fixture(scope="module")

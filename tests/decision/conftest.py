@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from pear.decision.blackbox import probe_states
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem
 
 SPACE = FeatureSpace(

@@ -14,7 +14,7 @@ from pear.decision import from_sklearn
 from pear.decision.adapters.frames import Learnt
 from pear.errors import ModelError, ModelWarning
 from pear.problem import Feature, FeatureSpace
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 from .conftest import make_problem
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from pear.decision import BlackBox, from_sklearn, from_torch
 from pear.errors import ModelError, ModelWarning
 from pear.problem import Feature, FeatureSpace, Goal
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 from .conftest import make_problem
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from pear.decision import export_onnx, from_sklearn, load_model, load_skops, save_sklearn
 from pear.decision.adapters import loading
 from pear.decision.adapters.loading import find_trees
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 
 from .conftest import SPACE, make_pipeline_for

@@ -8,7 +8,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from pear.decision.blackbox import probe_states
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import DecisionTree, Network
 
 from .conftest import SPACE

@@ -10,10 +10,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from pear.decision import export_onnx, from_onnx
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelRefused
 from pear.problem import Feature, FeatureSpace, Goal
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 from .conftest import SPACE, UNIT, make_pipeline_for, make_problem
 

@@ -14,10 +14,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pear.decision import from_sklearn, load_model
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidProblem, InvalidSetting, ModelError, ModelOutput
 from pear.problem import Feature, FeatureSpace, Goal
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 from .conftest import SPACE, UNIT, make_pipeline_for, make_problem
 

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from pear.decision import from_sklearn
 from pear.errors import ModelWarning
 from pear.problem import Action, Feature, Goal, Problem
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 
 N = 400
 

@@ -15,8 +15,8 @@ from pear.decision.table_checks import (
 from pear.errors import ModelOutput, ModelWarning
 from pear.planning.exact import ExactPlanner
 from pear.problem import Feature
-from pear.problem.people import read_people
-from pear.problem.tables import open_table
+from pear.tables.people import read_people
+from pear.tables.reading import open_table
 
 from .test_spellings import as_texts, problem, table
 

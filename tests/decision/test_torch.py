@@ -8,10 +8,10 @@ import pytest
 
 from pear.decision import from_torch
 from pear.decision.adapters.torch import probabilities
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import FeatureSpace, Goal
-from pear.problem.inputs import Interface
+from pear.problem.model_inputs import Interface
 
 from .conftest import SPACE, UNIT, make_problem
 

@@ -16,7 +16,7 @@ from pear.elicitation.files import KeptConversation
 from pear.errors import ConversationError, InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.problem.files import write_problem
-from pear.problem.people import person_of
+from pear.tables.people import person_of
 from tests.portfolio.small_problem import PROBLEM, SPACE, black_box, people, write
 
 

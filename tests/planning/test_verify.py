@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.decision import BlackBox
 from pear.decision.ceilings.networks import own_network
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import Network
 from pear.errors import InvalidPlan, InvalidSetting
 from pear.planning.exact import ExactPlanner

@@ -19,8 +19,8 @@ from pear.problem import (
     Problem,
     Requirement,
 )
-from pear.problem.inputs import Interface, ModelInput
-from pear.problem.values import Words
+from pear.problem.model_inputs import Interface, ModelInput
+from pear.problem.wording import Words
 
 needs_published = pytest.mark.skipif(
     not os.environ.get("PEAR_BENCH"), reason="needs the published reference files (PEAR_BENCH)"

@@ -7,7 +7,7 @@ import pytest
 
 from pear.problem.files import problem_from_toml, problem_to_toml
 from pear.problem.schema import ALL_KEYS, GRID_KEYS
-from pear.problem.values import PHRASE_FIELDS
+from pear.problem.wording import PHRASE_FIELDS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text(encoding="utf-8")
 HEADINGS = {

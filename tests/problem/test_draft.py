@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from pear.errors import InvalidData, InvalidSetting
-from pear.problem import names
+from pear.problem import column_names
 from pear.problem.draft import draft_problem, nice_step, round_out
 from pear.problem.files import problem_from_toml
 
@@ -260,12 +260,12 @@ zip_code
 
 @pytest.mark.parametrize("name", PERSONAL_COLUMNS.split())
 def test_personal_attributes_are_known_in_four_languages(name):
-    assert names.is_personal(name)
+    assert column_names.is_personal(name)
 
 
 @pytest.mark.parametrize("name", OTHER_COLUMNS.split())
 def test_words_that_only_look_like_them_are_not(name):
-    assert not names.is_personal(name)
+    assert not column_names.is_personal(name)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_personal_attributes_are_known_by_their_values(values):
 
 @pytest.mark.parametrize("name", FIXED_COLUMNS.split())
 def test_what_nobody_can_change_is_known_by_its_name(name):
-    assert names.why_fixed(name)
+    assert column_names.why_fixed(name)
 
 
 def test_identifiers_name_rows_even_where_some_come_twice():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidProblem, InvalidRecord
 from pear.problem import Feature, FeatureSpace
 from tests.problem.examples import PROBLEMS, every_problem, mixed_space, random_records

@@ -12,7 +12,7 @@ from pear.cli.files import Agree, Models, Trust
 if TYPE_CHECKING:
     from pear.elicitation import Session
     from pear.problem import Problem
-    from pear.problem.people import Person
+    from pear.tables.people import Person
 
 
 def command(
@@ -112,7 +112,7 @@ def _person(
     """Who is asked, and what their conversation is kept under."""
     from pear.cli.files import read_record
     from pear.errors import InvalidSetting
-    from pear.problem.people import Person, person_of
+    from pear.tables.people import Person, person_of
 
     if path.suffix.lower() == ".json":
         if row is not None or id_column is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pear.decision import BlackBox
     from pear.problem import Problem
     from pear.problem.features import States
-    from pear.problem.people import People
+    from pear.tables.people import People
 
 ROWS_PER_PERSON = 20_000
 """Rows of the model asked at most for each person of the sample."""
@@ -41,9 +41,9 @@ def command(
     from pear.decision.used_features import wrongly_unused
     from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
-    from pear.problem.people import ROWS_AT_A_TIME
     from pear.problem.review import describe_actions, odd_actions, unreviewed
-    from pear.problem.tables import open_table
+    from pear.tables.people import ROWS_AT_A_TIME
+    from pear.tables.reading import open_table
 
     if sample < 1:
         raise InvalidSetting(f"'--sample' must be at least 1 (got {sample})")
@@ -91,7 +91,7 @@ def command(
 
 
 def _people(problem: Problem, data: Path) -> People:
-    from pear.problem.people import read_people
+    from pear.tables.people import read_people
 
     people = read_people(data, problem.space)
     if people.bad:
@@ -102,7 +102,7 @@ def _people(problem: Problem, data: Path) -> People:
 def _beside_labels(black_box: BlackBox, people: People, data: Path, target: str) -> None:
     """Whether the model's scores agree with the decisions in the table, loudly where not."""
     from pear.decision.table_checks import compare_with_labels
-    from pear.problem.people import labels_of
+    from pear.tables.people import labels_of
 
     labels = labels_of(data, target, people.rows) if target else None
     if labels is None:

@@ -36,7 +36,7 @@ def command(
     """Write a first problem.toml from a table: kinds, bounds, categories, actions to review."""
     from pear.errors import InvalidSetting
     from pear.problem.draft import draft_problem, left_out_words
-    from pear.problem.tables import read_table
+    from pear.tables.reading import read_table
     from pear.writing import write_text
 
     if output.exists() and not force:

@@ -135,8 +135,8 @@ class _Past:
 def _past(problem: Problem, data: Path, label: str | None, time: str | None) -> _Past:
     """The people of a table that today's model can be trained on again."""
     from pear.errors import InvalidData, InvalidSetting
-    from pear.problem.people import read_people
-    from pear.problem.tables import read_table
+    from pear.tables.people import read_people
+    from pear.tables.reading import read_table
 
     if label is None:
         raise InvalidSetting("'--label' is missing: name the column of '--data' with the decisions")
@@ -192,7 +192,7 @@ def _margin(
 
     from pear.errors import InvalidData
     from pear.planning.robust import calibrated_margin
-    from pear.problem.people import read_people
+    from pear.tables.people import read_people
 
     states = read_people(people, problem.space).states
     refused = np.flatnonzero(~today.favourable(states))

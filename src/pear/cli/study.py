@@ -79,8 +79,8 @@ def command(
 def _people(settings: Any, engine: Any, path: Path | None) -> dict[str, Any]:
     """The invented people that the model refuses, by name."""
     from pear.errors import InvalidSetting
-    from pear.problem.people import read_people
     from pear.service.engine import example_people
+    from pear.tables.people import read_people
 
     if path is not None:
         known = read_people(path, engine.problem.space)

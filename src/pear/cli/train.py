@@ -54,7 +54,7 @@ def command(
     from pear.parallel import core_count
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.run import read_problem_and_model
-    from pear.problem.people import read_people
+    from pear.tables.people import read_people
     from pear.writing import check_writable
 
     if planner not in ("wfare", "fare", "rl"):

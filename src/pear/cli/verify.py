@@ -46,7 +46,7 @@ def command(
     from pear.portfolio.beliefs import read_prior
     from pear.portfolio.plans import plan_of, plans_of
     from pear.portfolio.run import read_problem_and_model
-    from pear.problem.tables import open_table
+    from pear.tables.reading import open_table
 
     stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     if is_table(plan_file):

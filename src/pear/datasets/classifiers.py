@@ -25,7 +25,7 @@ from pear.arrays import Flags, Floats
 from pear.datasets.sources import cache_folder
 from pear.datasets.splits import Dataset, load_dataset
 from pear.decision import BlackBox
-from pear.decision.inputs import Inputs, unit_inputs
+from pear.decision.encoding import Inputs, unit_inputs
 from pear.decision.numpy_models import DecisionTree, Layers, Network
 from pear.errors import InvalidSetting
 from pear.optional import require

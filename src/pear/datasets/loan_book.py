@@ -40,7 +40,7 @@ from threadpoolctl import threadpool_limits
 from pear.arrays import Flags, Floats, Indices
 from pear.datasets.problems import loan_book_problem
 from pear.decision import BlackBox
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import Layers, Network
 from pear.errors import InvalidSetting
 from pear.problem import Problem

@@ -16,7 +16,7 @@ import pandas as pd
 
 from pear.arrays import Floats, Indices
 from pear.decision import BlackBox
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.decision.numpy_models import DecisionTree, Network
 from pear.errors import DataUnavailable
 from pear.problem import Action, ActionSpace, CostGraph, Feature, FeatureSpace, Goal, Problem

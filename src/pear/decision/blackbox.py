@@ -13,7 +13,7 @@ import numpy as np
 
 from pear.arrays import Flags, Floats
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelWarning, PearError
-from pear.problem import NO_LIMITS, Goal, Limits, Problem, names
+from pear.problem import NO_LIMITS, Goal, Limits, Problem, column_names
 from pear.problem.features import FeatureSpace, States
 from pear.problem.values import class_key
 
@@ -322,7 +322,7 @@ def refuse_nameless(goal: Goal, classes: tuple[Any, ...], name: str) -> None:
 
     Such a number is by custom the probability of 1 or "yes".
     """
-    feared = [value for value in goal.favourable if str(value).strip().lower() in names.NO]
+    feared = [value for value in goal.favourable if str(value).strip().lower() in column_names.NO]
     if feared and len(goal.favourable) == 1 and not classes:
         raise ModelError(
             f"model '{name}' answers with one number per row, and nothing says whether that is the "

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from pear.arrays import Floats, Indices
-from pear.decision.inputs import Inputs
+from pear.decision.encoding import Inputs
 from pear.problem.features import States
 
 Layers = tuple[tuple[Floats, Floats], ...]
@@ -24,7 +24,7 @@ class Network:
     """relu layers and a sigmoid over declared inputs; one output; picklable.
 
     >>> from pear.problem import Feature, FeatureSpace
-    >>> from pear.problem.inputs import ModelInput
+    >>> from pear.problem.model_inputs import ModelInput
     >>> inputs = Inputs(FeatureSpace((Feature("income"),)), (ModelInput("income", divide=100),))
     >>> layer = (np.array([[4.0]]), np.array([-2.0]))
     >>> Network(inputs, (layer,))(np.array([[50.0], [100.0]])).round(3)

@@ -25,9 +25,9 @@ from pear.decision.load_checks import SAME
 from pear.errors import ModelOutput, ModelWarning
 from pear.problem import Goal, Plan
 from pear.problem.features import FeatureSpace, States, Value
-from pear.problem.people import People
-from pear.problem.tables import UNKNOWN
 from pear.problem.values import class_key, is_missing, plain
+from pear.tables.people import People
+from pear.tables.reading import UNKNOWN
 
 ROUNDED = 0.02
 """Rows in which single precision or a tie at a threshold of a tree may make a difference."""

@@ -28,8 +28,8 @@ from pear.preferences import (
 )
 from pear.problem import Limits, Problem
 from pear.problem.limits import as_limits
-from pear.problem.people import name_of
 from pear.problem.values import is_missing, is_number, shown
+from pear.tables.people import name_of
 from pear.writing import write_text
 
 try:

@@ -18,10 +18,10 @@ from pear.elicitation.says import DoneStep
 from pear.errors import InvalidSetting
 from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
-from pear.problem.actions import argument_code, phrase
+from pear.problem.actions import argument_code
 from pear.problem.features import Feature, Value
 from pear.problem.limits import Limit
-from pear.problem.values import MONEY, show_amount, show_number
+from pear.problem.wording import MONEY, phrase, show_amount, show_number
 
 if TYPE_CHECKING:
     from pear.elicitation.shown import Result

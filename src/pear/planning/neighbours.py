@@ -29,13 +29,13 @@ from sklearn.neighbors import NearestNeighbors
 
 from pear.arrays import Flags, Floats, Indices
 from pear.decision import BlackBox
-from pear.decision.inputs import unit_inputs
+from pear.decision.encoding import unit_inputs
 from pear.errors import InvalidSetting
 from pear.planning.planner import Candidates, Memory, Planner, Query, check_parts
 from pear.problem import NO_LIMITS, Action, Certificate, Limits, Plan, Problem, Step
-from pear.problem.actions import phrase
 from pear.problem.features import FeatureSpace, States, Value
 from pear.problem.values import is_whole
+from pear.problem.wording import phrase
 
 OFF_GRID = "taken from a person in the training data, not from the list of steps offered here"
 

@@ -20,8 +20,8 @@ from pear.decision.ceilings import ceiling, fix
 from pear.errors import InvalidSetting
 from pear.planning.prover import Proof, Rules, State, prove
 from pear.problem import Limits, Plan, Problem, Step
-from pear.problem.actions import phrase
 from pear.problem.values import check_type, is_whole
+from pear.problem.wording import phrase
 
 Opening = tuple[tuple[str, ...], Limits]
 """Limits in words, and the limits that remain without them."""

@@ -32,8 +32,8 @@ from pear.preferences import (
 )
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location
-from pear.problem.people import name_of
-from pear.problem.tables import Chunk, Source, open_table
+from pear.tables.people import name_of
+from pear.tables.reading import Chunk, Source, open_table
 
 SAMPLES = 32
 """Draws by default; more of them change no plan to speak of, and take longer."""

@@ -24,7 +24,7 @@ import pyarrow.parquet as parquet
 
 from pear.errors import InvalidSetting
 from pear.portfolio.plans import BAD_SCHEMA, SCHEMA
-from pear.problem.tables import is_parquet
+from pear.tables.reading import is_parquet
 from pear.writing import replacing
 
 try:

@@ -24,9 +24,9 @@ from pear.portfolio.beliefs import as_json, weights_from
 from pear.preferences import GaussianMixturePrior
 from pear.problem import NO_LIMITS, Certificate, Limits, Plan, Problem, Step
 from pear.problem.features import value_column
-from pear.problem.people import People, name_of
-from pear.problem.tables import Chunk, Source, open_table
 from pear.problem.values import is_missing
+from pear.tables.people import People, name_of
+from pear.tables.reading import Chunk, Source, open_table
 
 ROWS_AT_A_TIME = 5_000
 

@@ -57,7 +57,7 @@ from pear.preferences import default_prior
 from pear.problem import NO_LIMITS, Limits, Plan, Problem
 from pear.problem.features import PeopleLike
 from pear.problem.files import load_problem, model_location
-from pear.problem.people import (
+from pear.tables.people import (
     NO_FEATURES,
     ROWS_AT_A_TIME,
     People,
@@ -66,7 +66,7 @@ from pear.problem.people import (
     people_of,
     refuse_same_ids,
 )
-from pear.problem.tables import Chunk, Source, open_table, require_columns, typed
+from pear.tables.reading import Chunk, Source, open_table, require_columns, typed
 
 FIRST = 4
 """People of the first group: somebody is done, and seen to be, in the first second."""

@@ -19,13 +19,7 @@ from pear.errors import InvalidInput, InvalidProblem
 from pear.problem.features import Feature, FeatureSpace, States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.values import (
-    FROM_UNKNOWN,
-    MONEY,
-    PHRASES,
-    Amount,
     at_key,
-    check_phrase,
-    in_language,
     is_finite,
     is_missing,
     is_number,
@@ -33,10 +27,9 @@ from pear.problem.values import (
     listed_of,
     names_tuple,
     plain,
-    show_amount,
-    show_number,
     shown,
 )
+from pear.problem.wording import check_phrase, phrase
 
 Mode = Literal["set", "add"]
 Direction = Literal["any", "increase", "decrease"]
@@ -353,29 +346,6 @@ class ActionSpace:
         action = self.actions[self.action_of[move]]
         feature = self.space[action.feature]
         return phrase(action, feature, before, after, self.argument(move))
-
-
-def phrase(action: Action, feature: Feature, before: float, after: float, argument: Value) -> str:
-    """One step in words, from the action's template or a default one."""
-    template = action.phrase
-    if math.isnan(before) and (not template or "{before" in template or "{amount" in template):
-        template = in_language(FROM_UNKNOWN, feature.language)
-    elif not template:
-        kind = "other" if not feature.is_number else "up" if after > before else "down"
-        template = in_language(PHRASES, feature.language)[kind]
-    content = {"feature": feature.words, "before": feature.show(before)}
-    content["after"] = content["argument"] = content["amount"] = feature.show(after)
-    if feature.is_number:
-        language, unit = feature.language, feature.unit
-        content["after"] = Amount(content["after"], after)
-        content["argument"] = show_amount(float(argument), unit, language)
-        if not math.isnan(before):
-            # The unit is said once, unless it is a sign: "36 instead of 24 months", "€2 from €1".
-            bare = unit not in (*MONEY, "%")
-            number = show_number(before, language) if bare else content["before"]
-            content["before"] = Amount(number, before)
-            content["amount"] = show_amount(abs(after - before), unit, language)
-    return template.format(**content)
 
 
 def argument_code(feature: Feature, action: Action, argument: Value) -> float:

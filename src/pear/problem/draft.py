@@ -17,7 +17,7 @@ import pandas as pd
 
 from pear.arrays import Flags, Floats
 from pear.errors import InvalidData, InvalidSetting
-from pear.problem import names
+from pear.problem import column_names
 from pear.problem.actions import Action, ActionSpace
 from pear.problem.costs import CostGraph
 from pear.problem.features import LARGEST_WHOLE, Feature, FeatureSpace, States
@@ -210,13 +210,13 @@ def certain_favourable(target: str, classes: Sequence[Any]) -> tuple[Any, ...]:
     >>> certain_favourable("income", ["<=50K", ">50K"]), certain_favourable("credit_risk", [0, 1])
     ((), ())
     """
-    said = [names.outcome(str(value)) for value in classes]
+    said = [column_names.outcome(str(value)) for value in classes]
     if 0 not in said and len(set(said)) == 2:
         return tuple(value for value, side in zip(classes, said, strict=True) if side > 0)
-    asked = 0 if names.NEGATION.found_in(target) else names.outcome(target)
+    asked = 0 if column_names.NEGATION.found_in(target) else column_names.outcome(target)
     texts = [str(value).strip().lower() for value in classes]
-    yes = [value for value, text in zip(classes, texts, strict=True) if text in names.YES]
-    no = [value for value, text in zip(classes, texts, strict=True) if text in names.NO]
+    yes = [value for value, text in zip(classes, texts, strict=True) if text in column_names.YES]
+    no = [value for value, text in zip(classes, texts, strict=True) if text in column_names.NO]
     if asked and len(yes) == len(no) == 1 and len(classes) == 2:
         return tuple(yes if asked > 0 else no)
     return ()
@@ -237,14 +237,14 @@ def draft_feature(
     distinct = present.nunique()
     whole = numbers is not None and bool((numbers == np.rint(numbers)).all())
     if distinct >= ROWS_NAMED * len(present):
-        identifier = names.is_identifier(name) and (numbers is None or whole)
+        identifier = column_names.is_identifier(name) and (numbers is None or whole)
         if identifier or (numbers is None and distinct > MOST_CATEGORIES // 5):
             return "names rows"
     if numbers is None and distinct > MOST_CATEGORIES:
         return f"{distinct:,} different texts"
     notes: list[str] = []
-    named, unit = names.unit_of(name)
-    settings: dict[str, Any] = {"label": names.label_of(named) if named == name else named}
+    named, unit = column_names.unit_of(name)
+    settings: dict[str, Any] = {"label": column_names.label_of(named) if named == name else named}
     truth = _is_truth(present, numbers)
     if numbers is None or truth:
         kind_settings: dict[str, Any] = _named_values(present, truth=truth)
@@ -253,7 +253,7 @@ def draft_feature(
         kind_settings = _number_settings(numbers, whole, notes)
     categories = kind_settings.get("categories", ())
     fixed = _why_immutable(name, categories, present, numbers, truth=truth, decision=decision)
-    if names.is_personal(name, categories):
+    if column_names.is_personal(name, categories):
         settings["immutable"] = settings["protected"] = True
         notes.append("Review: taken for a personal attribute, so it is immutable and protected.")
     elif fixed:
@@ -281,11 +281,11 @@ def _why_immutable(
     distinct = present.nunique()
     if distinct == 1:
         return "everybody in the table has the same value"
-    if why := names.why_fixed(name):
+    if why := column_names.why_fixed(name):
         return f"it sounds like {why}"
     if decision is not None and _same_split(present, decision):
         return "it says the same as the decision itself"
-    if (truth or categories) and distinct == 2 and names.is_owed(name):
+    if (truth or categories) and distinct == 2 and column_names.is_owed(name):
         return "it tells what happened, which nobody can undo"
     if _are_dates(present):
         return "its values are dates"
@@ -484,7 +484,7 @@ def _actions(
     for feature in space.features:
         if feature.immutable:
             continue
-        name = "_".join(names.words_of(feature.name)) or feature.name
+        name = "_".join(column_names.words_of(feature.name)) or feature.name
         plain_name, number = name, 1
         while name in taken:
             number += 1
@@ -514,19 +514,19 @@ def _add(comments: dict[str, str], key: str, line: str) -> None:
 
 
 def _choice(feature: Feature, name: str, better: Sequence[str]) -> Action | None:
-    said = tuple(category for category in better if names.says_something(category))
+    said = tuple(category for category in better if column_names.says_something(category))
     return Action(f"change_{name}", feature.name, "set", said, reviewed=False) if said else None
 
 
 def _direction(feature: Feature, amounts: Sequence[float], evidence: _Evidence) -> tuple[int, str]:
     """1 for more of it, -1 for less, 0 for neither; and why, in words."""
     labels, model = evidence.of_labels(feature), evidence.of_model(feature, amounts)
-    if feature.is_number and names.is_owed(feature.name, feature.label):
+    if feature.is_number and column_names.is_owed(feature.name, feature.label):
         return -1, "can this really be brought down, or is it history?"
-    if feature.is_number and names.is_earned(feature.name):
+    if feature.is_number and column_names.is_earned(feature.name):
         against = ", though the model's scores fall" if model < 0 else ""
         return 1, f"only upwards, because of its name{against}; is that in a person's hands?"
-    if (model or labels) > 0 and feature.is_number and names.is_borrowed(feature.name):
+    if (model or labels) > 0 and feature.is_number and column_names.is_borrowed(feature.name):
         return 0, "it would mean to borrow more"
     if model and labels == -model:
         return (

@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 from pear.arrays import Flags, Floats
 from pear.errors import InvalidProblem, InvalidRecord
 from pear.problem.values import (
-    NO_AND_YES,
-    UNKNOWN,
     at_key,
-    in_language,
     is_finite,
     is_missing,
     is_number,
@@ -30,9 +27,9 @@ from pear.problem.values import (
     listed_of,
     names_tuple,
     plain,
-    show_amount,
     shown,
 )
+from pear.problem.wording import NO_AND_YES, UNKNOWN, in_language, show_amount
 
 Kind = Literal["numeric", "integer", "categorical", "boolean"]
 Value = float | int | bool | str

@@ -17,19 +17,14 @@ from typing import Any, TypeVar
 
 from pear.errors import InvalidInput, InvalidProblem
 from pear.problem import schema
-from pear.problem.actions import (
-    FACTS,
-    Action,
-    ActionSpace,
-    Requirement,
-    check_action,
-)
+from pear.problem.actions import FACTS, Action, ActionSpace, Requirement, check_action
 from pear.problem.costs import CostGraph
 from pear.problem.features import Feature, FeatureSpace
-from pear.problem.inputs import Interface, ModelInput
+from pear.problem.model_inputs import Interface, ModelInput
 from pear.problem.problem import Archetype, Asked, Goal, Problem
 from pear.problem.schema import toml_path, toml_table
-from pear.problem.values import Words, at_key, check_type, shown
+from pear.problem.values import at_key, check_type, shown
+from pear.problem.wording import Words
 from pear.writing import write_text
 
 T = TypeVar("T")

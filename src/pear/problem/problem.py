@@ -14,18 +14,16 @@ import pandas as pd
 
 from pear.arrays import Floats
 from pear.errors import InvalidProblem, InvalidSetting
-from pear.problem.actions import Action, ActionSpace, phrase
+from pear.problem.actions import Action, ActionSpace
 from pear.problem.costs import CostGraph, as_samples
 from pear.problem.features import Feature, FeatureSpace, PeopleLike, PersonLike
-from pear.problem.inputs import Interface
 from pear.problem.limits import NO_LIMITS, Limits
+from pear.problem.model_inputs import Interface
 from pear.problem.notebook import html_table, problem_frame
 from pear.problem.plan import Certificate, Plan, Step, make_plans
 from pear.problem.schema import toml_path
 from pear.problem.values import (
-    Words,
     at_key,
-    check_phrase,
     check_type,
     class_key,
     is_finite,
@@ -34,6 +32,7 @@ from pear.problem.values import (
     names_tuple,
     plain,
 )
+from pear.problem.wording import Words, check_phrase, phrase
 
 SAID_OF_FEATURES = ("label", "unit", "used", "language", "category_words")
 SAID_OF_THE_GOAL = ("just_enough", "target")

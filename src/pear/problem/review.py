@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from pear.arrays import Floats
-from pear.problem import names
+from pear.problem import column_names
 from pear.problem.actions import Action, Requirement
 from pear.problem.features import Feature, States
 from pear.problem.problem import Problem
-from pear.problem.values import plain, show_number
+from pear.problem.values import plain
+from pear.problem.wording import show_number
 
 BATCH = 8_192
 
@@ -136,16 +137,16 @@ def unreviewed(problem: Problem) -> list[str]:
 
 def _doubtful_goal(problem: Problem) -> Iterator[str]:
     goal = problem.goal
-    feared = goal.target and not names.NEGATION.found_in(goal.target)
-    if feared and names.outcome(goal.target) < 0:
-        yes = [value for value in goal.favourable if str(plain(value)).lower() in names.YES]
+    feared = goal.target and not column_names.NEGATION.found_in(goal.target)
+    if feared and column_names.outcome(goal.target) < 0:
+        yes = [value for value in goal.favourable if str(plain(value)).lower() in column_names.YES]
         for value in yes:
             yield (
                 f"the favourable class is '{value}' of '{goal.target}', which sounds like the "
                 "decision people fear; check 'favourable' of the goal"
             )
     for value in goal.favourable:
-        if names.outcome(str(value)) < 0:
+        if column_names.outcome(str(value)) < 0:
             yield (
                 f"the favourable class is '{value}', which sounds like the decision people fear; "
                 "check 'favourable' of the goal"
@@ -155,9 +156,9 @@ def _doubtful_goal(problem: Problem) -> Iterator[str]:
 def _changes_nobody_should_ask_for(problem: Problem) -> Iterator[str]:
     for action in problem.actions.actions:
         feature = problem.space[action.feature]
-        if names.is_personal(feature.name, feature.categories):
+        if column_names.is_personal(feature.name, feature.categories):
             why = "tells who a person is"
-        elif fixed := names.why_fixed(feature.name):
+        elif fixed := column_names.why_fixed(feature.name):
             why = f"sounds like {fixed}"
         else:
             continue
@@ -221,7 +222,7 @@ def _people_beyond_scale(problem: Problem, states: States) -> Iterator[str]:
 def _raised_debts(problem: Problem) -> Iterator[str]:
     for action in problem.actions.actions:
         feature = problem.space[action.feature]
-        if not feature.is_number or not names.is_owed(feature.name, feature.label):
+        if not feature.is_number or not column_names.is_owed(feature.name, feature.label):
             continue
         rising = action.mode == "set" or any(float(amount) > 0 for amount in action.arguments)
         if rising and action.direction != "decrease":

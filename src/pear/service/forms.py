@@ -10,7 +10,7 @@ from typing import Any
 
 from pear.elicitation.words import Catalogue, capital
 from pear.problem import Feature, Problem
-from pear.problem.values import MONEY, SEPARATORS, show_amount, show_number
+from pear.problem.wording import MONEY, SEPARATORS, show_amount, show_number
 
 MOST_CHARACTERS = 200
 """Most characters of one entry of a form that are looked at."""

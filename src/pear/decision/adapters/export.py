@@ -30,11 +30,11 @@ from pear.decision.adapters.sklearn import (
 )
 from pear.decision.adapters.torch import Output, TorchScores, from_torch
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.inputs import Inputs
+from pear.decision.encoding import Inputs
 from pear.errors import InvalidSetting, ModelError, ModelOutput, ModelWarning, PearError
 from pear.optional import require
 from pear.problem import Problem
-from pear.problem.inputs import ModelInput
+from pear.problem.model_inputs import ModelInput
 
 PROBES = 4_096
 """The number of invented people for whom file and model must give the same scores."""

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pear.decision.inputs import Inputs, sources_of
+from pear.decision.encoding import Inputs, sources_of
 from pear.errors import ModelError
 from pear.problem.features import Feature, FeatureSpace, States, value_column
-from pear.problem.inputs import ModelInput
-from pear.problem.tables import MISSING_TEXTS
+from pear.problem.model_inputs import ModelInput
 from pear.problem.values import is_missing, plain
+from pear.tables.reading import MISSING_TEXTS
 
 
 class FrameMaker:

@@ -24,7 +24,7 @@ from pear.decision.adapters.torch import (
     wild,
 )
 from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
-from pear.decision.inputs import (
+from pear.decision.encoding import (
     Inputs,
     MatrixScores,
     feature_order,
@@ -35,7 +35,7 @@ from pear.errors import ModelError, ModelRefused
 from pear.optional import require
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.inputs import ModelInput
+from pear.problem.model_inputs import ModelInput
 from pear.problem.values import is_missing
 
 CLASSES_KEY = "pear.classes"

@@ -16,7 +16,7 @@ from scipy.special import expit
 from pear.arrays import Floats
 from pear.decision.adapters.frames import FrameMaker, Learnt, check_known_values, learnt_values
 from pear.decision.blackbox import BlackBox, probe_states
-from pear.decision.inputs import (
+from pear.decision.encoding import (
     Inputs,
     MatrixScores,
     feature_order,
@@ -26,7 +26,7 @@ from pear.decision.load_checks import SAME, spelling_doubts
 from pear.errors import InvalidSetting, ModelError
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.inputs import ModelInput
+from pear.problem.model_inputs import ModelInput
 from pear.problem.values import class_key
 
 if TYPE_CHECKING:

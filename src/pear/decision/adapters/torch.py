@@ -11,12 +11,12 @@ from scipy.special import expit, softmax
 
 from pear.arrays import Floats
 from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
-from pear.decision.inputs import Inputs, MatrixScores, what_to_declare
+from pear.decision.encoding import Inputs, MatrixScores, what_to_declare
 from pear.errors import InvalidSetting, ModelError
 from pear.optional import require
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.inputs import ModelInput
+from pear.problem.model_inputs import ModelInput
 
 Output = Literal["logits", "probabilities"]
 

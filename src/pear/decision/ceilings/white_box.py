@@ -43,7 +43,7 @@ from pear.decision.ceilings.networks import (
 )
 from pear.decision.ceilings.onnx_graphs import read_graph
 from pear.decision.ceilings.tree_readers import TREE_READERS, own_tree
-from pear.decision.inputs import Inputs
+from pear.decision.encoding import Inputs
 from pear.decision.numpy_models import DecisionTree, Network
 from pear.decision.several_models import SeveralScores
 from pear.problem.features import States

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Flags, Floats
-from pear.decision.inputs import Inputs, unit_inputs
+from pear.decision.encoding import Inputs, unit_inputs
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.optional import require
 from pear.planning.tree.trees import Evaluation

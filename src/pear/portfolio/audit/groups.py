@@ -15,9 +15,10 @@ from pear.arrays import Indices
 from pear.errors import InvalidData, InvalidSetting
 from pear.portfolio.plans import ROWS_AT_A_TIME, Plans
 from pear.problem import Problem
-from pear.problem.people import ids_of, people_of
-from pear.problem.tables import Chunk, Source, open_table, typed
-from pear.problem.values import is_missing, show_number
+from pear.problem.values import is_missing
+from pear.problem.wording import show_number
+from pear.tables.people import ids_of, people_of
+from pear.tables.reading import Chunk, Source, open_table, typed
 
 BINS = 4
 """Parts a number is cut into, with about as many people in each."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pear.problem.values import show_number
+from pear.problem.wording import show_number
 from pear.statistics import Estimate
 
 MEASURES = {

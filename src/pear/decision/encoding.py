@@ -16,7 +16,7 @@ import numpy as np
 from pear.arrays import Flags, Floats, Indices
 from pear.errors import InvalidSetting, ModelError
 from pear.problem.features import FeatureSpace, States
-from pear.problem.inputs import ModelInput
+from pear.problem.model_inputs import ModelInput
 
 
 @dataclass(frozen=True)

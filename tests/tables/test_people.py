@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pear.datasets import loan_book_problem, loan_book_table
 from pear.errors import InvalidData
 from pear.problem import Feature, FeatureSpace
-from pear.problem.people import fitting_states, people_of, read_people
-from pear.problem.tables import MISSING_TEXTS, open_table, read_table, require_columns, typed
+from pear.tables.people import fitting_states, people_of, read_people
+from pear.tables.reading import MISSING_TEXTS, open_table, read_table, require_columns, typed
 from tests.portfolio.small_problem import SPACE, people, write
 from tests.problem.examples import mixed_space, random_records
 
@@ -257,7 +257,7 @@ def test_rows_of_another_width_and_empty_lines_are_told_apart(tmp_path):
 
 
 def test_long_text_is_read_in_blocks_and_keeps_its_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr("pear.problem.tables.BLOCK", 64)
+    monkeypatch.setattr("pear.tables.reading.BLOCK", 64)
     lines = [f"{i},{i * 2}" if i % 7 else f"{i}" for i in range(500)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b", *lines]))
     chunks = list(open_table(tmp_path / "t.csv").chunks(11))
@@ -270,7 +270,7 @@ def test_long_text_is_read_in_blocks_and_keeps_its_numbers(tmp_path, monkeypatch
 
 
 def test_a_quote_that_is_never_closed_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("pear.problem.tables.BLOCK", 64)
+    monkeypatch.setattr("pear.tables.reading.BLOCK", 64)
     (tmp_path / "t.csv").write_text('a,b\n1,2\n"3,4\n' + "5,6\n" * 500)
     with pytest.raises(InvalidData, match=r"t\.csv' cannot be read .*left open in it: close it"):
         open_table(tmp_path / "t.csv")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pear.arrays import Indices
 from pear.errors import InvalidData, InvalidRecord
 from pear.problem.features import Feature, FeatureSpace, States
-from pear.problem.tables import Chunk, Source, open_table, require_columns, typed
 from pear.problem.values import is_missing
+from pear.tables.reading import Chunk, Source, open_table, require_columns, typed
 
 ROWS_AT_A_TIME = 16_384
 

@@ -1,0 +1,1 @@
+"""Who is in this table?"""
