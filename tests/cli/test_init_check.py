@@ -136,7 +136,7 @@ def test_check_says_when_nobody_can_be_helped(folder, monkeypatch):
     def never(place, problem, **settings):
         return BlackBox(lambda states: 0.1 + 0 * states[:, 0], problem.space, problem.goal)
 
-    monkeypatch.setattr("pear.decision.adapters.load_model", never)
+    monkeypatch.setattr("pear.decision.load_model", never)
     monkeypatch.setattr("pear.cli.check.ROWS_PER_PERSON", 300)
     output = run(
         "check", folder / "loans.toml", "-d", folder / "loans.csv", "-m", "x.onnx", "--sample", 2
