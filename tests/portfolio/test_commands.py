@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.decision import load_model, save_sklearn
 from pear.decision.table_checks import raw_cells_doubt
-from pear.errors import FingerprintMismatch, InvalidSetting, PearError
+from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting, PearError
 from pear.planning.exact import ExactPlanner
 from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import prior_draws, read_prior, weights_from
@@ -173,6 +173,21 @@ def test_a_table_with_no_usable_row_ends_with_an_error_code(lender, tmp_path):
                  "-o", tmp_path / "plans.csv", "--model", lender / "model.skops")  # fmt: skip
     assert shown.exit_code == 1
     assert "3 rows could not be used" in shown.output
+    assert "no plans were written" in shown.output
+    assert [path.name for path in tmp_path.iterdir() if "plans" in path.name] == ["plans.bad.csv"]
+
+
+@pytest.mark.parametrize("cell", ["a", "NA", "inf"])
+def test_a_table_of_weights_without_numbers_is_refused_before_anything_is_written(
+    lender, tmp_path, cell
+):
+    names = load_problem(lender / "problem.toml").weight_names
+    pd.DataFrame({name: [cell] * 120 for name in names}).to_csv(tmp_path / "w.csv", index=False)
+    shown = plan(lender, tmp_path / "plans.csv", "--weights", tmp_path / "w.csv")
+    assert isinstance(shown.exception, InvalidData)
+    assert "w.csv" in str(shown.exception)
+    assert "numbers" in str(shown.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["w.csv"]
 
 
 def test_fit_prior_refuses_too_few(lender, tmp_path):

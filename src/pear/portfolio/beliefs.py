@@ -32,7 +32,7 @@ from pear.preferences import (
 )
 from pear.problem import NO_LIMITS, Limits, Problem
 from pear.problem.files import prior_location
-from pear.tables.people import name_of
+from pear.tables.people import ROWS_AT_A_TIME, name_of
 from pear.tables.reading import Chunk, Source, open_table
 
 SAMPLES = 32
@@ -215,13 +215,12 @@ class TableChunk:
                     f"row {row} of the weights is of '{names[place]}', not of '{ids[position]}'; "
                     "put both tables in the same order"
                 )
+            elif (own := _numbers(cells[place])) is not None:
+                weights[position] = own
             else:
-                try:
-                    weights[position] = [_number(cell) for cell in cells[place]]
-                except (TypeError, ValueError):
-                    reasons[position] = (
-                        f"the weights must be finite numbers (got {list(cells[place])!r})"
-                    )
+                reasons[position] = (
+                    f"the weights must be finite numbers (got {list(cells[place])!r})"
+                )
         each = [as_json(own.tolist()) for own in weights]
         return Given(weights, each, [NO_LIMITS] * len(rows), [False] * len(rows), reasons)
 
@@ -229,11 +228,13 @@ class TableChunk:
 Weights = Everyone | Table
 
 
-def _number(cell: Any) -> float:
-    value = float(cell)
-    if not np.isfinite(value):
-        raise ValueError
-    return value
+def _numbers(cells: Iterable[Any]) -> Floats | None:
+    """Cells as finite numbers; None where one is not."""
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except (TypeError, ValueError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def weights_table(path: str | Path, problem: Problem, id_name: str | None = None) -> Table:
@@ -246,6 +247,13 @@ def weights_table(path: str | Path, problem: Problem, id_name: str | None = None
         raise InvalidData(
             f"'{path}' lacks the weights {', '.join(absent)}; its columns must be the weights "
             f"{', '.join(problem.weight_names)}, one row per person"
+        )
+    first = next(source.chunks(ROWS_AT_A_TIME), None)
+    rows: Any = () if first is None else first.frame[list(columns)].to_numpy(dtype=object)
+    if len(rows) and all(_numbers(row) is None for row in rows):
+        raise InvalidData(
+            f"no row of '{path}' has weights that are finite numbers (the first holds "
+            f"{list(rows[0])!r:.100}); give a table of numbers, one row per person"
         )
     name = id_name if id_name in source.columns else None
     return Table(source, columns, name)

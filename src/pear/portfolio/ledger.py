@@ -92,6 +92,8 @@ class Summary:
             f"{self.refused:,} refused, {self.planned:,} of them with a plan. "
             f"{self._proved()}Plans are in {self.output}."
         )
+        if not self.people:
+            text = f"{self.rows:,} rows: none could be used, and no plans were written."
         if self.conversations:
             text += self._talks()
         if self.beside_labels:
@@ -233,13 +235,19 @@ class Ledger:
             self._lock = None
 
     def finish(self, output: Path, bad_file: Path) -> None:
-        """Put the groups together in their order, as the output and the file of bad rows."""
+        """Put the groups together in their order, as the output and the file of bad rows.
+
+        Where no row could be used, there is no output.
+        """
         with writing(output):
             bad_file.unlink(missing_ok=True)
             if self.total("bad"):
                 bad = [self._bad(group) for group in sorted(self.done) if self.done[group]["bad"]]
                 _assemble(bad, bad_file, BAD_SCHEMA)
-            _assemble([self._plans(group) for group in sorted(self.done)], output, SCHEMA)
+            if self.total("people"):
+                _assemble([self._plans(group) for group in sorted(self.done)], output, SCHEMA)
+            else:
+                _remove(output)
             shutil.rmtree(self.folder)
         self._begun = False
 
