@@ -128,6 +128,8 @@ def test_check_refuses_a_broken_problem_by_its_key(folder):
         run("check", folder / "broken.toml")
     with pytest.raises(InvalidSetting, match="'--sample' must be at least 1"):
         run("check", folder / "loans.toml", "--sample", 0)
+    seeded = CliRunner().invoke(app, ["check", str(folder / "loans.toml"), "--seed", "-1"])
+    assert "--seed" in seeded.output
 
 
 def test_check_says_when_nobody_can_be_helped(folder, monkeypatch):

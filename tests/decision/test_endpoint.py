@@ -192,6 +192,7 @@ def test_nan_from_a_service_is_refused_like_any_other(serve, problem):
     [
         ("ftp://bank.example/score", {}, "'url' must start with http"),
         ("file:///etc/hostname", {}, "'url' must start with http"),
+        ("http://[bank.example/score", {}, "'url' must start with http"),
         ("http://bank.example", {"timeout": 0}, "'timeout' must be at least"),
         ("http://bank.example", {"timeout": "1"}, "'timeout' must be at least"),
         ("http://bank.example", {"retries": -1}, "'retries' must be at least 0"),

@@ -1,5 +1,7 @@
 """Do plans last: retrained models, what they say of plans, and the margin that keeps them valid."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +12,12 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.decision import from_callable, from_sklearn, load_model, save_sklearn
 from pear.decision.several_models import bootstraps, halves, retrained, windows
-from pear.errors import InvalidData, InvalidSetting, ModelError
+from pear.errors import InvalidData, InvalidSetting, ModelError, PearError
 from pear.planning.exact import ExactPlanner
 from pear.planning.robust import Rehearsal, Robustness, calibrated_margin
+from pear.portfolio import Everyone, plan_portfolio
+from pear.portfolio.run import ModelPlace
+from pear.preferences import default_prior
 from pear.problem import Action, Feature, Limits, Problem
 from pear.problem.files import write_problem
 
@@ -182,9 +187,35 @@ def test_the_command_trains_again_keeps_the_models_and_finds_a_margin(lender, mo
         (("--data", "past.csv", "--plans", "plan.json"), "'--label' is missing"),
         (("--data", "past.csv", "--label", "repaid"), "no column 'repaid'"),
         (("--version", "model.skops"), "nothing to do"),
+        (("--version", "model.skops", "--plans", "plan.json", "--demand", "2"), "'--demand'"),
+        (
+            ("--data", "past.csv", "--label", "paid", "--keep", "past.csv"),
+            "'past.csv' is no folder",
+        ),
+        (("--version", "model.skops", "--plans", "spoiled.json"), "no feature 'wealth'"),
     ],
 )
 def test_what_the_command_lacks_is_named(lender, monkeypatch, arguments, message):
     monkeypatch.chdir(lender)
+    text = (lender / "plan.json").read_text()
+    (lender / "spoiled.json").write_text(text.replace('"feature": "income"', '"feature": "wealth"'))
     shown = robust(lender, *arguments)
+    assert isinstance(shown.exception, PearError)
     assert message in str(shown.exception)
+
+
+def test_a_plan_is_read_from_its_steps_whatever_its_moves_are(problem):
+    plan = plan_to(95, problem)
+    models = [needing(98, problem)]
+    moved = replace(plan, moves=(999,) * plan.length)
+    assert Robustness.of([moved], problem, models).answers.tolist() == [[1]]
+
+
+def test_the_table_of_pear_plan_needs_no_prior(lender, problem):
+    pd.DataFrame({"income": [0.0, 20.0]}).to_csv(lender / "people.csv", index=False)
+    model = ModelPlace(str(lender / "model.skops"))
+    weights = Everyone.under(default_prior(problem))
+    plan_portfolio(problem, model, lender / "people.csv", lender / "plans.csv", weights, workers=1)
+    shown = robust(lender, "--version", lender / "model.skops", "--plans", lender / "plans.csv")
+    assert shown.exit_code == 0, shown.exception
+    assert "of 2 plans" in shown.output

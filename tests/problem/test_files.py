@@ -266,7 +266,7 @@ def test_zero_is_left_out_of_a_range_of_amounts():
         ("[features.income]", "max_length = 0\n[features.income]", "max_length", "at least 1"),
         ("[features.income]", "max_length = 1.5\n[features.income]", "max_length", "a whole num"),
         ("[features.income]", "format = 2\n[features.income]", "format", "must be 1 .got 2"),
-        ("lower = 0", "label = 3", "features.income.label", "must be a text .got 3 that is a int"),
+        ("lower = 0", "label = 3", "features.income.label", "must be a text .got 3 that is an int"),
         ("lower = 0", "used = 1", "features.income.used", "must be true or false"),
         ("lower = 0", "levels = 1", "features.income.levels", "must be a list .got 1"),
         ("lower = 0", "missing_counts_as = []", "features.income.missing_counts_as", "a number"),
@@ -346,7 +346,7 @@ def test_what_is_no_problem_at_all_is_refused(tmp_path):
     for endless in ("a = " + "[" * 5_000, "a = 1" + "0" * 5_000):
         with pytest.raises(InvalidProblem, match="not TOML"):
             problem_from_toml(endless)
-    with pytest.raises(InvalidProblem, match=r"features must be a table \(got 3 that is a int\)"):
+    with pytest.raises(InvalidProblem, match=r"features must be a table \(got 3 that is an int\)"):
         problem_from_toml("features = 3")
     with pytest.raises(InvalidProblem, match="features is missing"):
         problem_from_toml("")
@@ -431,5 +431,5 @@ def test_steps_are_added_in_decimal():
 
 def test_numpy_values_are_written_as_their_python_values_and_others_refused():
     assert toml_value([np.float64(0.1), np.int64(3), np.bool_(True)]) == "[0.1, 3, true]"
-    with pytest.raises(TypeError, match="a object cannot be written as TOML"):
+    with pytest.raises(TypeError, match="an object cannot be written as TOML"):
         toml_value(object())

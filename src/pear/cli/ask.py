@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pear.cli.files import Agree, Models, Trust
+from pear.cli.options import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.elicitation import Session
@@ -110,7 +111,6 @@ def _person(
     path: Path, problem: Problem, row: int | None, id: str | None, id_column: str | None
 ) -> Person:
     """Who is asked, and what their conversation is kept under."""
-    from pear.cli.files import read_record
     from pear.errors import InvalidSetting
     from pear.tables.people import Person, person_of
 
@@ -119,7 +119,23 @@ def _person(
             raise InvalidSetting(
                 f"'{path}' holds one person; --row and --id-column are for a table of people"
             )
-        return Person(read_record(path), {} if id is None else {"id": id})
+        return Person(_record(path), {} if id is None else {"id": id})
     if (row is None) == (id is None):
         raise InvalidSetting(f"'{path}' holds many people; say who is asked with --row or --id")
     return person_of(path, problem.space, row=row, id=id, id_name=id_column)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """A person's record from a JSON file."""
+    from pear.errors import InvalidRecord
+    from pear.problem.values import kind_of
+
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidRecord(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRecord(f"'{path}' is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InvalidRecord(f"'{path}' must hold one JSON object (got {kind_of(data)})")
+    return data

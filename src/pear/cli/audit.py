@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models, Trust
+from pear.cli.options import Agree, Models, Trust
 
 
 def command(

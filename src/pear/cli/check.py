@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Trust
+from pear.cli.options import Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox
@@ -33,7 +33,7 @@ def command(
     ] = None,
     trust: Trust = None,
     sample: Annotated[int, typer.Option(help="Refused people to look for plans for.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
 ) -> None:
     """Check a problem.toml, show its actions in words, and try it on people."""
     from pear.decision import load_model

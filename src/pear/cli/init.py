@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Trust
+from pear.cli.options import Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox

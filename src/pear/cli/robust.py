@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pear.cli.files import Agree, Models, Trust
+from pear.cli.options import Agree, Models, Trust
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def command(
         Path | None, typer.Option(help="People to find the margin with that keeps plans valid.")
     ] = None,
     sample: Annotated[int, typer.Option(min=1, help="Refused people of these to plan for.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
 ) -> None:
     """Say how many of the models that could decide tomorrow accept plans made today.
 
@@ -65,6 +65,8 @@ def command(
     from pear.planning.robust import Rehearsal, Robustness
     from pear.portfolio.run import read_problem_and_model
 
+    if not 0 < demand <= 1:
+        raise InvalidSetting(f"'--demand' must be a share above 0, at most 1 (got {demand})")
     stated, place = read_problem_and_model(problem, model, agree=agree, trusted=trust or ())
     rng = np.random.default_rng(seed)
     if bool(version) == (data is not None):
@@ -72,6 +74,8 @@ def command(
             "give either '--version' (the models that could decide) or '--data' (people to train "
             "the model on again)"
         )
+    if keep is not None and keep.exists() and not keep.is_dir():
+        raise InvalidSetting(f"'{keep}' is no folder; name another place with '--keep'")
     today = place.load(stated)
     if version:
         models = load_models(version, stated, trusted=trust or ())
@@ -83,7 +87,7 @@ def command(
         _keep(models, keep)
         rehearsals = past.rehearsals(today, stated, retrain, rng) if people is not None else []
     if plans is not None:
-        typer.echo(Robustness.of(_read(plans, stated), stated, models).words(demand))
+        typer.echo(Robustness.of(_read(plans), stated, models).words(demand))
     if people is not None:
         _margin(today, stated, people, rehearsals, demand, sample, rng)
     if plans is None and people is None and keep is None:
@@ -168,14 +172,14 @@ def _keep(models: list[BlackBox], folder: Path | None) -> None:
     typer.echo(f"{len(models)} models are in {folder}.")
 
 
-def _read(path: Path, problem: Problem) -> list[Plan]:
+def _read(path: Path) -> list[Plan]:
     """The plan of a file, or those of a table that have steps."""
     from pear.cli.verify import is_table, read_plan
     from pear.portfolio.plans import plans_of
 
     if not is_table(path):
         return [read_plan(path)]
-    return [stored.plan for stored in plans_of(path, problem) if stored.plan.steps]
+    return [stored.plan for stored in plans_of(path) if stored.plan.steps]
 
 
 def _margin(

@@ -40,7 +40,9 @@ def command(
         str, typer.Option(help="What the new key may do: create, read, administer.")
     ] = "create,read",
     key_owner: Annotated[str, typer.Option(help="Who answers for the new key.")] = "",
-    key_days: Annotated[int, typer.Option(help="Days until the new key ends (0: never).")] = 0,
+    key_days: Annotated[
+        int, typer.Option(min=0, help="Days until the new key ends (0: never).")
+    ] = 0,
     list_keys: Annotated[bool, typer.Option("--list-keys", help="List the keys, exit.")] = False,
     revoke_key: Annotated[str, typer.Option(help="Revoke the key of this id, exit.")] = "",
     export_answers: Annotated[

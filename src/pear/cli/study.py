@@ -28,7 +28,7 @@ def command(
     simulate: Annotated[
         int, typer.Option(help="With --export: so many simulated participants instead.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the assignment.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the assignment.")] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pear.cli.files import Agree, Models, Trust
+from pear.cli.options import Agree, Models, Trust
 
 RATES = {"adult": 0.001, "givemecredit": 0.003}
 """The paper's learning rates; 0.001 for any other problem."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pear.cli.files import Agree, Models, Trust
+from pear.cli.options import Agree, Models, Trust
 
 if TYPE_CHECKING:
     from pear.decision import BlackBox

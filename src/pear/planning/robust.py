@@ -11,7 +11,7 @@ from pear.arrays import Floats
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.planning.planner import Planner
-from pear.problem import Limits, Plan, Problem, walk
+from pear.problem import Limits, Plan, Problem
 
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4)
 """Margins that are tried, from none upwards."""
@@ -36,8 +36,6 @@ def accepted(plans: Sequence[Plan], problem: Problem, models: Sequence[BlackBox]
 def _end(plan: Plan, problem: Problem) -> Floats:
     """The state a plan leads to ``(d,)``."""
     start = problem.state(plan.start)
-    if plan.moves:
-        return np.asarray(walk(start, problem.actions, plan.moves)[-1])
     for step in plan.steps:
         start[problem.space.index(step.feature)] = problem.space[step.feature].code(step.after)
     return start

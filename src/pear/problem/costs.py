@@ -24,7 +24,7 @@ from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.features import FeatureSpace, States
 from pear.problem.limits import NO_LIMITS, Limits
-from pear.problem.values import at_key, is_finite, is_whole, names_tuple, shown
+from pear.problem.values import at_key, is_finite, is_whole, kind_of, names_tuple, shown
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class CostGraph:
             array = np.asarray(weights, float)
         except (TypeError, ValueError):
             raise InvalidSetting(
-                f"'weights' must be numbers (got a {type(weights).__name__}); "
+                f"'weights' must be numbers (got {kind_of(weights)}); "
                 "see Problem.weights for weights by name"
             ) from None
         if array.ndim not in (1, 2) or array.shape[-1] != self.n_weights or array.size == 0:

@@ -24,6 +24,7 @@ from pear.problem.values import (
     is_missing,
     is_number,
     is_whole,
+    kind_of,
     listed_of,
     names_tuple,
     plain,
@@ -398,7 +399,7 @@ class FeatureSpace:
         if isinstance(people, (str, bytes)) or not isinstance(people, Iterable):
             raise InvalidRecord(
                 "people must be a dict, a list of dicts, a table or an array of states "
-                f"(got a {type(people).__name__})"
+                f"(got {kind_of(people)})"
             )
         rows = people if isinstance(people, np.ndarray) else list(people)
         first = rows[0] if len(rows) else None
@@ -455,7 +456,7 @@ class FeatureSpace:
             record = {name: record[name] for name in self.names if name in record.index}
         if not isinstance(record, Mapping):
             raise InvalidRecord(
-                f"a record must map feature names to values (got a {type(record).__name__})"
+                f"a record must map feature names to values (got {kind_of(record)})"
             )
         unknown = [str(name) for name in record if name not in self._index]
         if unknown:

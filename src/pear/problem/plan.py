@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from pear.problem.costs import walk
 from pear.problem.features import States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.notebook import html_table, plan_frame, plan_title, plot_plan
-from pear.problem.values import is_finite
+from pear.problem.values import is_finite, kind_of
 
 if TYPE_CHECKING:
     from pear.problem.problem import Problem
@@ -259,18 +259,27 @@ class Plan:
     def from_dict(cls, data: Any) -> Plan:
         """The plan stored by :meth:`to_dict`; anything else is refused naming what is wrong."""
         if not isinstance(data, Mapping):
-            raise InvalidPlan(f"a plan must be a JSON object (got a {type(data).__name__})")
+            raise InvalidPlan(f"a plan must be a JSON object (got {kind_of(data)})")
+        for key, kind, words in (
+            ("certificate", Mapping, "an object"),
+            ("start", Mapping, "an object"),
+            ("steps", list | tuple, "a list"),
+        ):
+            if key in data and not isinstance(data[key], kind):
+                raise InvalidPlan(f"the plan's '{key}' must be {words} (got {kind_of(data[key])})")
         try:
             certificate = dict(data["certificate"])
             certificate["blocking"] = tuple(tuple(g) for g in certificate.get("blocking", ()))
             content = dict(data)
-            content["certificate"] = Certificate(**certificate)
-            content["steps"] = tuple(Step(**step) for step in data["steps"])
+            content["certificate"] = _read(Certificate, certificate, "its certificate")
+            content["steps"] = tuple(
+                _read(Step, step, f"step {number}") for number, step in enumerate(data["steps"], 1)
+            )
             content["moves"] = tuple(int(move) for move in data.get("moves", ()))
             content["start"] = dict(data["start"])
             content["weights"] = tuple(tuple(row) for row in data.get("weights", ()))
             content["limits"] = Limits.from_dict(data.get("limits", {}))
-            plan = cls(**content)
+            plan = _read(cls, content, "it")
             _check_numbers(plan)
         except KeyError as error:
             raise InvalidPlan(f"the plan lacks {error}; was it written by this package?") from None
@@ -290,6 +299,28 @@ class Plan:
         except json.JSONDecodeError as error:
             raise InvalidPlan(f"the plan is not JSON: {error}") from None
         return cls.from_dict(data)
+
+
+T = TypeVar("T")
+
+
+def _read(kind: type[T], content: Any, what: str) -> T:
+    """A stored dataclass; one that lacks something, or holds more, is refused by name."""
+    if not isinstance(content, Mapping):
+        raise InvalidPlan(
+            f"the plan cannot be read: {what} must be an object (got {kind_of(content)})"
+        )
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    absent = [
+        name
+        for name, entry in known.items()
+        if name not in content and entry.default is MISSING and entry.default_factory is MISSING
+    ]
+    unknown = [name for name in content if name not in known]
+    if absent or unknown:
+        why = f"lacks '{absent[0]}'" if absent else f"has an unknown key '{unknown[0]}'"
+        raise InvalidPlan(f"the plan cannot be read: {what} {why}; was it written by this package?")
+    return kind(**content)
 
 
 def _check_numbers(plan: Plan) -> None:

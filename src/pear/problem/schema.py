@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pear.errors import InvalidProblem
-from pear.problem.values import is_finite, is_whole, plain, shown
+from pear.problem.values import is_finite, is_whole, kind_of, plain, shown
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
         content = ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items())
         return "{ " + content + " }"
-    raise TypeError(f"a {type(value).__name__} cannot be written as TOML")
+    raise TypeError(f"{kind_of(value)} cannot be written as TOML")
 
 
 def toml_key(key: str) -> str:

@@ -67,9 +67,19 @@ def class_key(value: Any) -> str | float:
         return text
 
 
+def kind_of(value: Any) -> str:
+    """The type of a refused value for a message, with its article.
+
+    >>> kind_of("abc"), kind_of(3), kind_of(None)
+    ('a str', 'an int', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def shown(value: Any) -> str:
     """A refused value for a message: ``'abc' that is a str``."""
-    return f"{plain(value)!r} that is a {type(value).__name__}"
+    return "None" if value is None else f"{plain(value)!r} that is {kind_of(value)}"
 
 
 def at_key(key: str, message: str) -> InvalidProblem:

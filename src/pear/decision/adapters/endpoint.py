@@ -27,7 +27,7 @@ from pear.decision.blackbox import BlackBox, favourable_columns
 from pear.errors import EndpointFailed, InvalidSetting, ModelOutput
 from pear.problem import Goal, Problem
 from pear.problem.features import FeatureSpace, States
-from pear.problem.values import is_number
+from pear.problem.values import is_number, kind_of
 
 LARGEST_ANSWER = 16 << 20
 """Bytes of the largest answer to one batch."""
@@ -53,8 +53,14 @@ def from_endpoint(
     ``timeout`` and ``backoff`` are seconds; ``retries`` counts the tries after the first. A
     user and password in the address are sent as basic authentication.
     """
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise InvalidSetting(f"'url' must start with http:// or https:// (got {url!r})")
+    try:
+        known = urllib.parse.urlsplit(url).scheme in ("http", "https")
+    except ValueError:  # Such as a bracket that is left open.
+        known = False
+    if not known:
+        raise InvalidSetting(
+            f"'url' must start with http:// or https:// and name a server (got {url!r})"
+        )
     for setting, value, least in (("timeout", timeout, 0.001), ("retries", retries, 0)):
         if not is_number(value) or not value >= least:
             raise InvalidSetting(f"'{setting}' must be at least {least} (got {value!r})")
@@ -174,7 +180,7 @@ class EndpointScores:
         if not isinstance(answer, dict):
             raise ModelOutput(
                 f"the endpoint {shown_url(self.url)} must answer with a JSON object "
-                f"(got a {type(answer).__name__})"
+                f"(got {kind_of(answer)})"
             )
         return answer
 

@@ -24,7 +24,7 @@ from pear.decision.blackbox import BlackBox, from_callable
 from pear.decision.several_models import check_agree, several
 from pear.errors import InvalidSetting, ModelError, ModelRefused
 from pear.problem import Problem
-from pear.problem.values import check_type
+from pear.problem.values import check_type, kind_of
 
 RUNS_CODE = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".pt", ".pth")
 """Endings of formats whose loading can run any code."""
@@ -162,7 +162,7 @@ def _in_memory(model: Any, problem: Problem, settings: dict[str, Any]) -> BlackB
     if callable(model):
         return from_callable(model, problem, **settings)
     raise ModelRefused(
-        f"a {type(model).__name__} is not a model we know; give a fitted classifier, a torch "
+        f"{kind_of(model)} is not a model we know; give a fitted classifier, a torch "
         "module, a function of states, a .onnx or .skops file, or the address of an endpoint"
     )
 

@@ -17,6 +17,7 @@ from pear.optional import require
 from pear.problem import Problem
 from pear.problem.features import FeatureSpace, States
 from pear.problem.model_inputs import ModelInput
+from pear.problem.values import kind_of
 
 Output = Literal["logits", "probabilities"]
 
@@ -53,7 +54,7 @@ def from_torch(
     torch = require("torch")
     if not isinstance(module, torch.nn.Module):
         raise InvalidSetting(
-            f"'module' must be a torch module (got a {type(module).__name__}); wrap a function "
+            f"'module' must be a torch module (got {kind_of(module)}); wrap a function "
             "with from_callable"
         )
     if encode is not None and inputs is not None:
