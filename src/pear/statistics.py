@@ -39,6 +39,10 @@ ALL_SIGNS = 14
 """Differences up to which all signs are tried; of more, as many random ones as these have."""
 
 
+LEVEL = 0.95
+"""The probability with which intervals hold what is estimated."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean and its 95% interval over n people."""
@@ -49,7 +53,7 @@ class Estimate:
     high: float
 
 
-def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> Estimate | None:
+def estimate(values: Floats, rng: np.random.Generator) -> Estimate | None:
     """Mean of values ``(n,)`` with its bootstrap interval; None for nobody.
 
     >>> found = estimate(np.array([0.0, 1.0] * 50), np.random.default_rng(0))
@@ -66,14 +70,14 @@ def estimate(values: Floats, rng: np.random.Generator, level: float = 0.05) -> E
             np.mean,
             n_resamples=RESAMPLES,
             batch=max(1, AT_ONCE // n),
-            confidence_level=1 - level,
+            confidence_level=LEVEL,
             method="percentile",
             rng=rng,
         ).confidence_interval
     return Estimate(n, mean, float(low), float(high))
 
 
-def share_estimate(members: Flags, level: float = 0.05) -> Estimate | None:
+def share_estimate(members: Flags) -> Estimate | None:
     """Share of ``members`` ``(n,)`` with Wilson's interval, which is never of no width.
 
     >>> found = share_estimate(np.zeros(30, bool))
@@ -84,7 +88,7 @@ def share_estimate(members: Flags, level: float = 0.05) -> Estimate | None:
     if not n:
         return None
     share = float(members.mean())
-    found = stats.binomtest(int(members.sum()), n).proportion_ci(1 - level, method="wilson")
+    found = stats.binomtest(int(members.sum()), n).proportion_ci(LEVEL, method="wilson")
     return Estimate(n, share, min(float(found.low), share), max(float(found.high), share))
 
 

@@ -13,11 +13,10 @@ from pear.datasets.problems import (
     paper_prior_means,
 )
 from pear.datasets.sources import clean_table
-from pear.datasets.splits import Dataset, UserSet, load_dataset, user_set
+from pear.datasets.splits import Dataset, load_dataset, user_set
 
 __all__ = [
     "Dataset",
-    "UserSet",
     "adult_problem",
     "classifier_report",
     "clean_table",

@@ -206,7 +206,7 @@ CLEANERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-def clean_table(name: str, fetch: Fetcher | None = None) -> pd.DataFrame:
+def clean_table(name: str) -> pd.DataFrame:
     """The cleaned table of ``adult`` or ``givemecredit``, with the decision in ``favourable``."""
     source_of(name)
-    return CLEANERS[name](raw_table(name, fetch))
+    return CLEANERS[name](raw_table(name))

@@ -16,7 +16,7 @@ import pandas as pd
 from pear.arrays import Flags, Floats, Indices
 from pear.datasets.loan_book import loan_book_table
 from pear.datasets.problems import adult_problem, credit_problem, loan_book_problem
-from pear.datasets.sources import Fetcher, clean_table
+from pear.datasets.sources import clean_table
 from pear.decision import BlackBox
 from pear.errors import InvalidSetting
 from pear.problem import Problem
@@ -64,7 +64,7 @@ class UserSet:
     scores: Floats
 
 
-def load_dataset(name: str, seed: int = 0, fetch: Fetcher | None = None) -> Dataset:
+def load_dataset(name: str, seed: int = 0) -> Dataset:
     """``adult``, ``givemecredit`` or ``loan_book``, split with a seed.
 
     >>> data = load_dataset("loan_book")
@@ -77,7 +77,7 @@ def load_dataset(name: str, seed: int = 0, fetch: Fetcher | None = None) -> Data
     if name == "loan_book":
         table = loan_book_table().rename(columns={"approved": "favourable"})
     else:
-        table = clean_table(name, fetch)
+        table = clean_table(name)
     table = table[expressible(problem.space, table)]
     states = problem.space.encode(table[list(problem.space.names)])
     order = np.random.default_rng([seed, 0x5B117]).permutation(len(table))

@@ -209,11 +209,11 @@ def unit_inputs(space: FeatureSpace, scales: FeatureSpace | None = None) -> Inpu
     return Inputs(space, tuple(columns))
 
 
-def feature_order(space: FeatureSpace, names: Sequence[str] = ()) -> Inputs | None:
+def feature_order(space: FeatureSpace) -> Inputs | None:
     """The features as they are, in their order; None where some are categories."""
     if any(feature.is_categorical for feature in space.features):
         return None
-    return Inputs(space, tuple(ModelInput(name) for name in names or space.names))
+    return Inputs(space, tuple(ModelInput(name) for name in space.names))
 
 
 def dummy(space: FeatureSpace, column: str) -> ModelInput | None:

@@ -9,13 +9,12 @@ from pear.elicitation.questions import (
 )
 from pear.elicitation.session import Session
 from pear.elicitation.settings import Settings
-from pear.elicitation.shown import Difference, Question, Result, Standing
+from pear.elicitation.shown import Question, Result, Standing
 from pear.elicitation.simulation import SimulatedPerson, regret_table, simulate
 from pear.elicitation.words import Words
 from pear.problem.limits import Limit
 
 __all__ = [
-    "Difference",
     "Limit",
     "Question",
     "Result",

@@ -399,7 +399,6 @@ def learned_weights(
     conversations: Iterable[Conversation],
     prior: GaussianMixturePrior,
     samples: int,
-    seed: int = 0,
 ) -> dict[str, Floats]:
     """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
     one sample, its mean. Conversations that do not say whose they are teach about nobody.
@@ -415,7 +414,7 @@ def learned_weights(
             said[conversation.id] = replace(conversation, answered=answered)
     learned = {}
     for number, (name, whole) in enumerate(said.items()):
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([SEED, number])
         reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
         learned[name] = reading.draws if samples > 1 else reading.mean[None]
     return learned

@@ -12,7 +12,7 @@ from pear.preferences.answers import (
     answer_from_dict,
     answer_to_dict,
 )
-from pear.preferences.posterior import Health, ParticlePosterior, Posterior
+from pear.preferences.posterior import ParticlePosterior, Posterior
 from pear.preferences.prior import GaussianMixturePrior, default_prior, stored_prior
 from pear.preferences.response import (
     Logistic,
@@ -29,7 +29,6 @@ __all__ = [
     "Chosen",
     "EnsembleSlicePosterior",
     "GaussianMixturePrior",
-    "Health",
     "Logistic",
     "Noiseless",
     "NoneOfThese",

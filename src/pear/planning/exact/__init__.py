@@ -1,6 +1,6 @@
 """Which plan is cheapest, with proof?"""
 
-from pear.planning.exact.asking import Progress, ScoreMemory
+from pear.planning.exact.asking import ScoreMemory
 from pear.planning.exact.planner import ExactPlanner
 
-__all__ = ["ExactPlanner", "Progress", "ScoreMemory"]
+__all__ = ["ExactPlanner", "ScoreMemory"]
