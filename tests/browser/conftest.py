@@ -58,7 +58,7 @@ class Server:
                 break
         self.wait()
 
-    def wait(self, seconds: float = 180.0) -> None:
+    def wait(self, seconds: float = 280.0) -> None:
         """Until a searcher answers; the first one after an installation is compiled before that."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -290,7 +290,8 @@ def example_people(settings: Settings) -> dict[str, dict[str, Value | None]]:
 LEAN = 6
 """How many more may wait at a conversation's own searcher before it goes to another."""
 
-START_SECONDS = 120.0
+START_SECONDS = 600.0
+"""Until a searcher must be ready: on a slow machine the search is compiled for minutes, once."""
 
 EngineMaker = Callable[[], Any]
 """Makes the object whose methods do the searching; travels to the process that calls it."""

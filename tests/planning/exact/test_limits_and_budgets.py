@@ -284,8 +284,8 @@ def test_a_memory_of_another_person_problem_or_model_is_refused():
     [
         ("first_batch", 0),
         ("first_batch", 1.5),
-        ("read_white_box", "no"),
-        ("read_white_box", 1),
+        ("look_inside", "no"),
+        ("look_inside", 1),
         ("progress", "yes"),
         ("max_seconds", float("nan")),
         ("max_seconds", -1),

@@ -589,8 +589,10 @@ def relaxed_solutions(
     choices: Choices, special: Specialised, nodes: Nodes, n_prices: int
 ) -> NDArray[np.int64]:
     """Assignments ``(n_prices, K)`` that a relaxation takes for cheap, at falling prices."""
-    open_options, costs = nodes.open_options[0].copy(), nodes.costs[0]
+    # A depth that is no constant: numba compiles everything below a second time for one that is.
+    depth = nodes.cursor.depth[0]
+    open_options, costs = nodes.open_options[depth].copy(), nodes.costs[depth]
     remaining = choices.max_steps.max()
-    _room(choices, nodes, 0, np.inf, remaining)
-    narrow(special, 0, open_options, costs, np.inf, remaining)
-    return worth_taking(special.potential[0], costs, open_options, remaining, n_prices)
+    _room(choices, nodes, depth, np.inf, remaining)
+    narrow(special, depth, open_options, costs, np.inf, remaining)
+    return worth_taking(special.potential[depth], costs, open_options, remaining, n_prices)
