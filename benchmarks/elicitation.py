@@ -29,8 +29,7 @@ from pear.datasets.published import (
 )
 from pear.elicitation import Session, Settings, SimulatedPerson, regret_table, simulate
 from pear.elicitation.simulation import question_of
-from pear.experiments.published import published_curve, published_rows
-from pear.experiments.summary import user_costs
+from pear.experiments.summary import published_curve, published_rows, user_costs
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior, Logistic, Noiseless, ResponseModel
 

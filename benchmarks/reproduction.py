@@ -25,12 +25,10 @@ import numpy as np
 import pandas as pd
 
 from pear.experiments.conversations import PEAR_L, corrupted, prior_of
+from pear.experiments.experiment import Task, build_world
 from pear.experiments.methods import true_cost
 from pear.experiments.profiles import PROFILES
-from pear.experiments.published import published_curve, published_rows
-from pear.experiments.registry import build_world
-from pear.experiments.summary import final, paired, user_costs
-from pear.experiments.tasks import Task
+from pear.experiments.summary import final, paired, published_curve, published_rows, user_costs
 from pear.experiments.trained import trained_policy
 from pear.parallel import run_tasks
 from pear.planning.exact import ExactPlanner

@@ -18,6 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -65,16 +66,46 @@ def estimate(values: Floats, rng: np.random.Generator) -> Estimate | None:
         return None
     low = high = mean = float(values.mean())
     if np.ptp(values) > 0:
-        low, high = stats.bootstrap(
-            (values,),
-            np.mean,
-            n_resamples=RESAMPLES,
-            batch=max(1, AT_ONCE // n),
-            confidence_level=LEVEL,
-            method="percentile",
-            rng=rng,
-        ).confidence_interval
-    return Estimate(n, mean, float(low), float(high))
+        low, high = _resampled((values,), np.mean, rng)
+    return Estimate(n, mean, low, high)
+
+
+def ratio_estimate(values: Floats, others: Floats, rng: np.random.Generator) -> Estimate | None:
+    """Mean of values ``(n,)`` over that of the same people's ``others`` ``(n,)``, with its
+    interval; None for nobody.
+
+    >>> found = ratio_estimate(np.array([1.0, 3.0]), np.array([2.0, 6.0]), np.random.default_rng(0))
+    >>> found.mean, found.low, found.high
+    (0.5, 0.5, 0.5)
+    """
+    if not len(values):
+        return None
+
+    def ratio(mine: Floats, theirs: Floats, axis: int) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.mean(mine, axis=axis) / np.mean(theirs, axis=axis))
+
+    low = high = mean = float(ratio(values, others, 0))
+    if len(values) > 1:
+        low, high = _resampled((values, others), ratio, rng)
+    return Estimate(len(values), mean, low, high)
+
+
+def _resampled(
+    data: tuple[Floats, ...], statistic: Any, rng: np.random.Generator
+) -> tuple[float, float]:
+    """The percentile interval of a statistic of people, each drawn with all that is theirs."""
+    low, high = stats.bootstrap(
+        data,
+        statistic,
+        n_resamples=RESAMPLES,
+        batch=max(1, AT_ONCE // len(data[0])),
+        confidence_level=LEVEL,
+        method="percentile",
+        paired=len(data) > 1,
+        rng=rng,
+    ).confidence_interval
+    return float(low), float(high)
 
 
 def share_estimate(members: Flags) -> Estimate | None:

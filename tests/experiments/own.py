@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pear.experiments.experiment import Task
 from pear.experiments.methods import EXACT_MEAN
-from pear.experiments.tasks import Task
 from pear.experiments.worlds import World, loan_book_world
 
 PLACE = "PEAR_TEST_MARKERS"

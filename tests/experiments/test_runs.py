@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from pear.cli.main import app
 from pear.errors import FingerprintMismatch, InvalidSetting
+from pear.experiments.conversations import corrupted
+from pear.experiments.experiment import Task, asset_key, build_world, find_method
 from pear.experiments.profiles import (
     COMPETITORS,
     EXACT,
@@ -19,10 +21,10 @@ from pear.experiments.profiles import (
     Profile,
     find_profile,
 )
-from pear.experiments.registry import build_world, find_method
 from pear.experiments.report import read_rows, run_suite
 from pear.experiments.run import Store, make_tasks, run_experiments
 from pear.experiments.tables import SHALLOW
+from pear.experiments.trained import seen_world, training_settings
 
 OWN = "tests.experiments.own:"
 SMALL = replace(
@@ -214,3 +216,22 @@ def test_a_report_before_the_run_has_ended_says_what_is_missing(tmp_path, cache)
 def test_nothing_to_run_is_said(tmp_path):
     with pytest.raises(InvalidSetting, match="nothing to run"):
         run_experiments([], SMALL, tmp_path)
+
+
+def test_each_run_removes_other_edges_where_a_choice_is_left():
+    def removed(run, share):
+        task = Task("loan_book", "network", "all", "pear-l", run, 0, 2, 2, 2, share)
+        return asset_key(task, "wfare"), corrupted(world.problem, share, task.draw)[0].costs.edges
+
+    world = build_world("loan_book", "network", "all")
+    assert removed(0, 0.5)[0] != removed(1, 0.5)[0]
+    assert removed(0, 0.5)[1] != removed(1, 0.5)[1]
+    assert removed(0, 1.0) == removed(1, 1.0)
+
+
+def test_steps_that_lost_what_makes_them_dear_do_not_draw_the_search_to_them():
+    world = build_world("loan_book", "network", "all")
+    for share, drawn in ((0.0, 1.0), (0.5, 1e-5)):
+        seen = seen_world(world, share)
+        assert training_settings(seen, "wfare", PROFILES["smoke"]).cost_weight == drawn
+        assert training_settings(seen, "fare", PROFILES["smoke"]).cost_weight == 1.0

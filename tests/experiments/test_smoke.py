@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from pear.cli.bench import NAMES
+from pear.experiments.experiment import COLUMNS
 from pear.experiments.profiles import PROFILES
 from pear.experiments.report import EXPERIMENTS, read_rows, run_suite
-from pear.experiments.tasks import COLUMNS
 
 DRAWINGS = ("graph-loan_book", "automaton-loan_book")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -108,7 +108,7 @@ def test_the_pages_show_their_figures_and_name_the_protocol(smoke):
     assert all((smoke / place).is_file() for place in shown)
     assert "What a run reseeds" in inner["competitors"]
     assert "Costs count 1 for STOP" in page
-    assert "each share has a policy trained for its graph" in inner["corruption"]
+    assert "each has a policy trained for its graph" in inner["corruption"]
     assert "## Where the loss comes from" in inner["corruption"]
     assert "Unfinished" not in page
     assert (page + "".join(inner.values())).count("profile smoke") == 1  # said once

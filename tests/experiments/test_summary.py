@@ -5,24 +5,23 @@ import pandas as pd
 import pytest
 
 from pear.datasets.published import bench_folder
-from pear.experiments.answers import findings, second_verdict, third_verdict
+from pear.experiments.corruption import corruption_lines, removed_edges
 from pear.experiments.drawing import Table, escaped
-from pear.experiments.published import (
+from pear.experiments.regret import curve
+from pear.experiments.report import findings, second_verdict, third_verdict
+from pear.experiments.summary import (
+    cell,
+    final,
+    over_users,
+    paired,
     published_cell,
     published_curve,
     published_figures,
-    published_rows,
-)
-from pear.experiments.regret import curve
-from pear.experiments.summary import (
-    bootstrap_interval,
-    cell,
-    final,
-    paired,
     published_regret,
+    published_rows,
     whole_runs,
 )
-from pear.experiments.tables import corruption_lines, method_lines, removed_edges, rivals
+from pear.experiments.tables import method_lines, rivals
 
 needs_bench = pytest.mark.skipif(bench_folder() is None, reason="PEAR_BENCH is not set")
 
@@ -71,8 +70,8 @@ def test_the_interval_covers_the_mean_about_as_often_as_it_says():
     rng = np.random.default_rng(3)
     hits = 0
     for _ in range(200):
-        low, high = bootstrap_interval(rng.exponential(size=60))
-        hits += low <= 1.0 <= high
+        found = over_users(rng.exponential(size=60))
+        hits += found.low <= 1.0 <= found.high
     assert 0.87 <= hits / 200 <= 0.99
 
 

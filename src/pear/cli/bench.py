@@ -69,8 +69,8 @@ def command(
     tables Markdown and LaTeX, figures SVG and PNG.
     """
     from pear.errors import InvalidSetting
+    from pear.experiments.experiment import METHODS, find_dataset, find_method
     from pear.experiments.profiles import find_profile
-    from pear.experiments.registry import METHODS, find_dataset, find_method
 
     names = NAMES if experiment == "all" else (experiment,)
     if not set(names) <= set(NAMES):

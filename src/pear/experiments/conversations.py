@@ -18,8 +18,8 @@ from pear.arrays import Floats
 from pear.elicitation import Session, Settings, SimulatedPerson
 from pear.elicitation.paper import Choose, PaperLoop
 from pear.elicitation.says import costed_question
+from pear.experiments.experiment import Task
 from pear.experiments.methods import judged, true_cost
-from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import Planner
@@ -66,7 +66,7 @@ class Conversations:
 
     def solve(self, world: World, assets: dict[str, Any], task: Task) -> list[dict[str, Any]]:
         """A row per user and number of questions."""
-        seen, positions = corrupted(world.problem, task.corruption)
+        seen, positions = corrupted(world.problem, task.corruption, task.draw)
         planner = self.build(world, assets, seen)
         prior = prior_of(world.prior, positions)
         users = range(task.first, task.last)
@@ -175,8 +175,7 @@ class After:
 def corrupted(problem: Problem, share: float, draw: int = 0) -> tuple[Problem, NDArray[np.intp]]:
     """The problem the planner sees, and where its weights stand among all.
 
-    The removals of one draw are nested, and every run has the same draw: each share has a policy
-    of its own.
+    The removals of one draw are nested: a larger share takes away more of the same.
     """
     if not share:
         return problem, np.arange(problem.costs.n_weights)

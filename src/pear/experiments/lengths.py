@@ -19,8 +19,7 @@ from pear.experiments.drawing import (
     panels,
     style,
 )
-from pear.experiments.experiment import Experiment, Material, Report
-from pear.experiments.registry import dataset_label, find_method
+from pear.experiments.experiment import Experiment, Material, Report, dataset_label, find_method
 from pear.experiments.summary import STOP, final
 from pear.experiments.tables import COMPARED
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pear.arrays import Floats
-from pear.experiments.tasks import Task
+from pear.experiments.experiment import Task
 from pear.experiments.worlds import World
 from pear.planning.exact import ExactPlanner
 from pear.planning.planner import Planner

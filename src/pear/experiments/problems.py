@@ -20,11 +20,9 @@ from pear.experiments.drawing import (
     passed,
     positions,
 )
-from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.experiment import Experiment, Material, Report, Task, dataset_label
 from pear.experiments.profiles import Profile
-from pear.experiments.registry import dataset_label
 from pear.experiments.run import make_tasks
-from pear.experiments.tasks import Task
 from pear.experiments.worlds import World
 from pear.planning.automaton import Automaton, AutomatonPlanner
 from pear.planning.automaton.drawing import picture

@@ -22,19 +22,25 @@ from pear.experiments.drawing import (
     panels,
     style,
 )
-from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.experiment import (
+    Experiment,
+    Material,
+    Report,
+    Task,
+    dataset_label,
+    find_method,
+)
 from pear.experiments.profiles import Profile
-from pear.experiments.published import published_curve, published_rows
-from pear.experiments.registry import dataset_label, find_method
 from pear.experiments.run import make_tasks
 from pear.experiments.summary import (
-    bootstrap_interval,
     optimum_of,
+    over_users,
     paired,
+    published_curve,
     published_regret,
+    published_rows,
     user_costs,
 )
-from pear.experiments.tasks import Task
 
 METHODS = ("pear-nl", "pear-l", "pear-exact-nl", "pear-exact-l")
 RESPONSES = {"noiseless": "NL", "logistic": "L"}
@@ -63,15 +69,15 @@ def curve(rows: pd.DataFrame, best: pd.Series) -> pd.DataFrame:
     for questions, part in rows.groupby("questions"):
         costs = user_costs(part)
         each = published_regret(costs, truth, worst)
-        low, high = bootstrap_interval(each.to_numpy(float)) if len(each) else (np.nan, np.nan)
+        known = over_users(each.to_numpy(float))
         both = paired(costs, best)
         lines.append(
             {
                 "questions": questions,
-                "regret": each.mean(),
-                "low": low,
-                "high": high,
-                "people": len(each),
+                "regret": known.mean,
+                "low": known.low,
+                "high": known.high,
+                "people": known.n,
                 "above": both.ratio - 1.0 if both is not None else np.nan,
                 "answered": part["answered"].mean(),
             }

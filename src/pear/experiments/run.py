@@ -21,18 +21,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pear.errors import FingerprintMismatch, InvalidData, InvalidSetting, PearError
-from pear.experiments.profiles import SLOW, Profile
-from pear.experiments.registry import build_world, find_method
-from pear.experiments.tasks import (
+from pear.experiments.experiment import (
     COLUMNS,
     AssetKey,
     Outcome,
     Shared,
     Task,
+    build_world,
+    find_method,
     run_task,
     share,
     shared_here,
 )
+from pear.experiments.profiles import SLOW, Profile
 from pear.experiments.trained import (
     assets_of,
     at_hand,
@@ -268,8 +269,8 @@ def _done(work: Work) -> Any:
     if work.task is not None:
         return run_task(work.task)
     assert work.part is not None
-    shared, (_, _, corruption, name) = shared_here(), work.part
-    world = seen_world(_world_of(work.part, shared.worlds), corruption)
+    shared, (_, _, corruption, draw, name) = shared_here(), work.part
+    world = seen_world(_world_of(work.part, shared.worlds), corruption, draw)
     teacher = teacher_of(work.part)
     policy = None if teacher is None else shared.assets[teacher]
     return make_asset(world, name, work.profile, policy)

@@ -4,23 +4,31 @@ The paper averages each user over its successful runs, then over users. Its ± i
 of the mean over users of the variance over runs: the spread of a user, which says nothing about
 how sure the mean is. That is what the 95% intervals say, made by resampling users. Two systems
 are compared on the users both solve, by the ratio of their mean costs, STOP not counted.
+
+What the paper's system returned, by user, comes from the published files (see
+:mod:`pear.datasets.published`), printed cells from De Toni, Viappiani, Teso, Lepri, Passerini,
+"Personalized Algorithmic Recourse with Preference Elicitation", tables eval-results, error-causal,
+eval-results-shallow and xpear-results; costs and lengths there count 1 for the final STOP action.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 
-from pear.arrays import Floats, Indices
+from pear.arrays import Floats
+from pear.datasets.published import published_outcomes
+from pear.errors import DataUnavailable
+from pear.statistics import Estimate, estimate, ratio_estimate
 
-RESAMPLES = 2_000
 STOP = 1.0
 """What published costs and lengths count for STOP; added to ours wherever they are compared."""
 EQUAL = 0.01
 """Costs closer than this are equal; published ones are rounded."""
-ROOM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -71,22 +79,18 @@ def cell(rows: pd.DataFrame, measure: str) -> Cell:
     # As published, a user with a single success spreads by 0.
     several = rows["run"].nunique() > 1
     spread = float(np.sqrt(each.var(ddof=1).fillna(0.0).mean())) if several else np.nan
-    return Cell(float(means.mean()), spread, *bootstrap_interval(means), len(means))
+    known = over_users(means)
+    return Cell(known.mean, spread, known.low, known.high, known.n)
 
 
-def bootstrap_interval(values: Floats) -> tuple[float, float]:
-    """A 95% interval of the mean, by resampling users.
+def over_users(values: Floats) -> Estimate:
+    """A mean over users ``(n,)`` with its 95% interval, made by resampling them; NaN of nobody.
 
-    >>> bootstrap_interval(np.ones(5))
-    (1.0, 1.0)
+    >>> over_users(np.ones(5)).low
+    1.0
     """
-    means = values[_resampled(len(values))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _resampled(n: int) -> Indices:
-    return np.asarray(np.random.default_rng(0).integers(n, size=(RESAMPLES, n)), np.intp)
+    known = estimate(values, np.random.default_rng(0))
+    return known or Estimate(0, np.nan, np.nan, np.nan)
 
 
 def user_costs(rows: pd.DataFrame) -> pd.Series:
@@ -121,19 +125,16 @@ def paired(ours: pd.Series, theirs: pd.Series) -> Paired | None:
     if both.empty:
         return None
     mine, other = both["ours"].to_numpy(float), both["theirs"].to_numpy(float)
-    drawn = _resampled(len(both))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = np.quantile(
-            mine[drawn].mean(axis=1) / other[drawn].mean(axis=1), [0.025, 0.975]
-        )
+    ratio = ratio_estimate(mine, other, np.random.default_rng(0))
+    assert ratio is not None
     gap = mine - other
     return Paired(
         len(both),
         float(mine.mean()),
         float(other.mean()),
-        float(mine.mean() / other.mean()),
-        float(low),
-        float(high),
+        ratio.mean,
+        ratio.low,
+        ratio.high,
         float((gap < -EQUAL).mean()),
         float((np.abs(gap) <= EQUAL).mean()),
         float((gap > EQUAL).mean()),
@@ -170,3 +171,112 @@ def optimum_of(rows: pd.DataFrame) -> pd.Series:
     known = rows[(rows["method"] == "exact-true") & rows["success"]]
     optimum: pd.Series = known.groupby(keys)["cost"].first()
     return optimum
+
+
+ASKED = 10
+"""Questions behind the published tables."""
+FIGURE_SEED = 2023
+"""The run behind the published figure of regret."""
+OTHER_USERS = {("face", "network")}
+"""Published rows that are of other users, by method and classifier: not compared one by one."""
+
+
+@lru_cache(maxsize=1)
+def _outcomes() -> pd.DataFrame:
+    return published_outcomes()
+
+
+def published_rows(
+    dataset: str,
+    classifier: str,
+    users: str,
+    method: str,
+    *,
+    k: int = 0,
+    corruption: float = 0.0,
+    questions: int | None = None,
+) -> pd.DataFrame:
+    """Rows of a published method in our columns: user, run, success, cost and length without STOP.
+
+    Empty where nothing was published, or the published files are not there. ``method`` is one of
+    theirs, such as ``pear_nl``; with ``corruption`` it is ``pear_l``.
+    """
+    try:
+        known = _outcomes()
+    except DataUnavailable:
+        return pd.DataFrame(columns=["user", "run", "success", "cost", "length"])
+    if corruption:
+        method = f"{method}_corrupted"
+    asked = (ASKED if questions is None else questions) if k else -1
+    found = known[
+        (known["dataset"] == dataset)
+        & (known["classifier"] == classifier)
+        & (known["users"] == users)
+        & (known["method"] == method)
+        & (known["k"] == k)
+        & (known["questions"] == asked)
+        & ((known["corruption"] - corruption).abs() < 1e-6)
+    ]
+    return pd.DataFrame(
+        {
+            "user": found["user"].to_numpy(int),
+            "run": found["seed"].to_numpy(int),
+            "success": found["recourse"].to_numpy(bool),
+            "cost": found["cost"].to_numpy(float) - STOP,
+            "length": found["length"].to_numpy(float) - STOP,
+        }
+    )
+
+
+def published_curve(dataset: str, method: str, k: int) -> pd.Series:
+    """Mean regret of a published method on the users All, by questions, by the paper's rule."""
+    where = (dataset, "network", "all")
+    best = user_costs(published_rows(*where, "wfare_true_weights"))
+    runs = {}
+    for questions in range(ASKED + 1):
+        rows = published_rows(*where, method, k=k, questions=questions)
+        runs[questions] = user_costs(rows[rows["run"] == FIGURE_SEED])
+    regrets = {q: published_regret(cost, best, runs[0]).mean() for q, cost in runs.items()}
+    return pd.Series(regrets, dtype=float).dropna()
+
+
+@lru_cache(maxsize=1)
+def published_figures() -> pd.DataFrame:
+    """One row per printed cell: table, classifier, dataset, users, method, corruption, measure,
+    value, spread.
+
+    >>> len(published_figures())
+    417
+    """
+    with files("pear.experiments").joinpath("published.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file)
+
+
+def published_cell(
+    table: str,
+    classifier: str,
+    dataset: str,
+    users: str,
+    method: str,
+    measure: str,
+    corruption: float | None = None,
+) -> tuple[float, float] | None:
+    """Mean and spread of a printed cell; None where the paper prints none.
+
+    >>> published_cell("eval-results", "network", "adult", "all", "PEAR-NL", "cost")
+    (142.23, 61.75)
+    """
+    known = published_figures()
+    found = known[
+        (known["table"] == table)
+        & (known["classifier"] == classifier)
+        & (known["dataset"] == dataset)
+        & (known["users"] == users)
+        & (known["method"] == method)
+        & (known["measure"] == measure)
+    ]
+    if corruption is not None:
+        found = found[found["corruption"] == corruption]
+    if found.empty:
+        return None
+    return float(found["value"].iloc[0]), float(found["spread"].iloc[0])

@@ -17,7 +17,14 @@ import numpy as np
 import pandas as pd
 
 from pear.experiments.drawing import DIGITS, Picture, Table, with_spread
-from pear.experiments.experiment import Experiment, Material, Report
+from pear.experiments.experiment import (
+    Experiment,
+    Material,
+    Report,
+    Task,
+    dataset_label,
+    find_method,
+)
 from pear.experiments.problems import automaton_picture
 from pear.experiments.profiles import (
     COMPETITORS,
@@ -27,11 +34,18 @@ from pear.experiments.profiles import (
     PEAR,
     Profile,
 )
-from pear.experiments.published import OTHER_USERS, published_cell, published_rows
-from pear.experiments.registry import dataset_label, find_method
 from pear.experiments.run import make_tasks
-from pear.experiments.summary import Paired, cell, final, optimum_of, paired, user_costs
-from pear.experiments.tasks import Task
+from pear.experiments.summary import (
+    OTHER_USERS,
+    Paired,
+    cell,
+    final,
+    optimum_of,
+    paired,
+    published_cell,
+    published_rows,
+    user_costs,
+)
 from pear.experiments.trained import at_hand, taught_automaton
 
 MEASURES = ("validity", "cost", "length")
@@ -169,7 +183,9 @@ def _texts(line: Line, best: pd.Series, where: tuple[str, str, str, str]) -> tup
     )
 
 
-def _of(rows: pd.DataFrame, method: Any, published: bool, corruption: float) -> pd.DataFrame:
+def published_of(
+    rows: pd.DataFrame, method: Any, published: bool, corruption: float
+) -> pd.DataFrame:
     """The published rows of a method for the users we have of it."""
     name = getattr(method, "published", "")
     first = rows.iloc[0]
@@ -189,23 +205,11 @@ def method_lines(rows: pd.DataFrame, published: bool) -> list[Line]:
             Line(
                 getattr(method, "label", str(name)),
                 part,
-                _of(part, method, published, 0.0),
+                published_of(part, method, published, 0.0),
                 printed.upper().replace("_", "-"),
                 others=(printed, str(part["classifier"].iloc[0])) in OTHER_USERS,
             )
         )
-    return lines
-
-
-def corruption_lines(rows: pd.DataFrame, published: bool) -> list[Line]:
-    """One line per method and share of edges removed."""
-    lines = []
-    asked = rows[rows["k"] > 0]
-    for (name, removed), part in asked.groupby(["method", "corruption"], sort=False):
-        method, share = find_method(str(name)), float(str(removed))
-        label = f"{method.label}: {'none' if not share else f'{share:g}'}"
-        theirs = _of(part, method, published, share)
-        lines.append(Line(label, part, theirs, method.published.upper().replace("_", "-"), share))
     return lines
 
 
@@ -225,20 +229,6 @@ def _classifiers(profile: Profile) -> list[Task]:
         for classifier in profile.classifiers
         for task in make_tasks(profile, (*methods, *profile.own()), classifier=classifier)
     ]
-
-
-def _corruption(profile: Profile) -> list[Task]:
-    """Logistic answers, k = 2, a growing share of the edges removed."""
-    tasks = make_tasks(profile, profile.only(("exact-true",)))
-    for name, users in (("pear-l", None), ("pear-exact-l", profile.few)):
-        tasks += make_tasks(
-            profile,
-            profile.only((name,)),
-            corruptions=(0.0, *profile.corruptions),
-            runs=profile.corruption_runs,
-            users=users,
-        )
-    return tasks
 
 
 def _explained(profile: Profile) -> list[Task]:
@@ -294,82 +284,6 @@ def rivals(rows: pd.DataFrame) -> pd.DataFrame:
                 | {"validity_gap": own["success"].mean() - theirs["success"].mean()}
             )
     return pd.DataFrame(found)
-
-
-def removed_edges(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each share of edges removed against none: the ratio of costs on users both solve.
-
-    ``told`` is the same ratio of the plans that the same planner makes for the true weights, of
-    which it sees those of the edges left: what the wrong graph costs before anybody is asked.
-    """
-    found = []
-    asked = final(rows)
-    asked = asked[asked["k"] > 0]
-    for key, part in asked.groupby(["dataset", "users", "method"], sort=False):
-        whole = part[part["corruption"] == 0]
-        for share, wrong in part[part["corruption"] > 0].groupby("corruption"):
-            kept = whole[whole["user"].isin(wrong["user"])]
-            both = paired(user_costs(wrong), user_costs(kept))
-            if both is None:
-                continue
-            told = paired(*(_told(part) for part in (wrong, kept)))
-            found.append(
-                {"dataset": key[0], "users": key[1], "line": find_method(str(key[2])).label}
-                | {"corruption": share, "ratio": both.ratio, "low": both.low, "high": both.high}
-                | {"validity_gap": wrong["success"].mean() - kept["success"].mean()}
-                | {"people": both.users, "cost": both.ours, "whole": both.theirs}
-                | {"told": np.nan if told is None else told.ratio}
-                | {"told_cost": np.nan if told is None else told.ours}
-                | {"unasked_cost": wrong.groupby("user")["cost_for_mean"].first().mean()}
-            )
-    return pd.DataFrame(found)
-
-
-def _told(rows: pd.DataFrame) -> pd.Series:
-    costs: pd.Series = rows.groupby("user")["cost_for_truth"].first()
-    return costs
-
-
-def _causes(removed: pd.DataFrame) -> Table:
-    """Where the loss under a wrong graph comes from: the answers, or the graph."""
-    texts = [
-        (
-            where_words(str(row.dataset), "network", str(row.users)),
-            str(row.line),
-            f"{row.corruption:g}",
-            str(row.people),
-            f"{row.whole:.0f}",
-            f"{row.cost:.0f}",
-            f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})",
-            f"{row.unasked_cost:.0f}",
-            f"{row.told_cost:.0f}",
-            f"{row.told:.2f}",
-        )
-        for row in removed.itertuples()
-    ]
-    return Table(
-        "corruption-causes",
-        "Where the loss comes from",
-        (
-            "Users",
-            "Method",
-            "Edges removed",
-            "Both solve",
-            "Cost, whole graph",
-            "Cost, edges removed",
-            "Ratio (95%)",
-            "No question asked",
-            "Told the true weights",
-            "Ratio, told",
-        ),
-        tuple(texts),
-        (
-            "Costs do not count STOP. *Told the true weights* is what the same planner's plan "
-            "costs where it is given the person's true weights of the edges left, and *ratio, "
-            "told* that against its plan for the true weights under the whole graph: what no "
-            "answer can repair.",
-        ),
-    )
 
 
 def reseeds_words(material: Material) -> str:
@@ -428,30 +342,6 @@ def _shallow(material: Material) -> Report:
     )
 
 
-def _removed(material: Material) -> Report:
-    tables, data = result_tables(
-        "corruption",
-        "Edges removed",
-        "error-causal",
-        material,
-        corruption_lines,
-        "Edges removed",
-    )
-    removed = removed_edges(material.rows)
-    causes = (_causes(removed),) if len(removed) else ()
-    return Report(
-        "What if the cost graph is partly wrong?",
-        (
-            "Planner, policy and posterior see the graph without a share of its edges, "
-            "`int(share × edges)` of them and the same in every run; each share has a policy "
-            "trained for its graph. Answers and reported costs use the full one. (The published "
-            "program also divides the cost term of its search by 1e5; ours does not.)",
-        ),
-        (*causes, *tables),
-        data={"corruption_lines": data, "removed": removed},
-    )
-
-
 def _reasons(material: Material) -> Report:
     tables, data = result_tables(
         "xpear", "Explained plans", "xpear-results", material, method_lines
@@ -477,7 +367,7 @@ def _automata(material: Material) -> tuple[Picture, ...]:
     pictures = []
     for key, world in material.worlds.items():
         dataset = key.rsplit("-", 2)[0]
-        policy = at_hand((dataset, world.classifier, 0.0, "wfare"), world, material.profile)
+        policy = at_hand((dataset, world.classifier, 0.0, 0, "wfare"), world, material.profile)
         if world.users == "all" and policy is not None:
             automaton = taught_automaton(world, "w-efare", material.profile, policy)
             pictures.append(automaton_picture(world, automaton))
@@ -486,5 +376,4 @@ def _automata(material: Material) -> tuple[Picture, ...]:
 
 COMPARED = Experiment("competitors", _competitors, _compared)
 SHALLOW = Experiment("classifiers", _classifiers, _shallow)
-CORRUPTED = Experiment("corruption", _corruption, _removed)
 REASONS = Experiment("xpear", _explained, _reasons)

@@ -22,13 +22,15 @@ from numpy.typing import NDArray
 from pear.datasets.sources import cache_folder
 from pear.errors import FingerprintMismatch, InvalidSetting
 from pear.experiments.conversations import corrupted, prior_of
+from pear.experiments.experiment import AssetKey, Task, asset_key, find_method
 from pear.experiments.profiles import Profile
-from pear.experiments.registry import find_method
-from pear.experiments.tasks import AssetKey, Task, asset_key
 from pear.experiments.worlds import World
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior
 
+HARDLY = 1e-5
+"""Weight of the search's cost term where edges are removed, as published: steps that lost what
+makes them dear look free, and the term draws the search to them."""
 AGNOSTIC = 100
 """Most iterations for policies that do not see costs: they learn sooner."""
 NAMES = {"givemecredit": "credit"}
@@ -55,14 +57,15 @@ def still_to_make(tasks: Iterable[Task], made: Iterable[AssetKey]) -> list[Asset
             wanted[key] = None
     order = {name: place for place, name in enumerate((*POLICIES, *TEACHERS))}
     known = set(made)
-    return sorted((key for key in wanted if key not in known), key=lambda key: order.get(key[3], 0))
+    return sorted(
+        (key for key in wanted if key not in known), key=lambda key: order.get(key[-1], 0)
+    )
 
 
 def teacher_of(key: AssetKey) -> AssetKey | None:
     """The policy a part is made from, if any."""
-    dataset, classifier, corruption, name = key
-    teacher = TEACHERS.get(name)
-    return None if teacher is None else (dataset, classifier, corruption, teacher)
+    teacher = TEACHERS.get(key[-1])
+    return None if teacher is None else (*key[:-1], teacher)
 
 
 def teachable(key: AssetKey, made: Iterable[AssetKey]) -> bool:
@@ -73,23 +76,26 @@ def teachable(key: AssetKey, made: Iterable[AssetKey]) -> bool:
 
 def at_hand(key: AssetKey, world: World, profile: Profile) -> Any:
     """A part that need not be made: settings, or a policy of the cache; None otherwise."""
-    if key[3] == "evolution":
+    _, _, corruption, draw, name = key
+    if name == "evolution":
         return profile.population, profile.generations
-    if key[3] not in POLICIES:
+    if name not in POLICIES:
         return None
     from pear.planning.learned import Policy
 
-    seen = seen_world(world, key[2])
-    path, _ = policy_path(seen, key[3], profile)
+    seen = seen_world(world, corruption, draw)
+    path, _ = policy_path(seen, name, profile)
     return Policy.load(path, seen.problem) if path.is_file() else None
 
 
-def seen_world(world: World, corruption: float) -> World:
+def seen_world(world: World, corruption: float, draw: int = 0) -> World:
     """The world as planners see it when a share of the edges is removed."""
     if not corruption:
         return world
-    problem, positions = corrupted(world.problem, corruption)
-    return replace(world, problem=problem, prior=prior_of(world.prior, positions))
+    problem, positions = corrupted(world.problem, corruption, draw)
+    return replace(
+        world, problem=problem, prior=prior_of(world.prior, positions), cost_weight=HARDLY
+    )
 
 
 def make_asset(world: World, name: str, profile: Profile, teacher: Any = None) -> Any:
@@ -137,6 +143,7 @@ def training_settings(world: World, name: str, profile: Profile) -> Any:
         simulations=world.simulations,
         learning_rate=world.learning_rate,
         hard_share=world.hard_share if kind == "wfare" else 0.0,
+        cost_weight=world.cost_weight if kind == "wfare" else 1.0,
         **common,
     )
 

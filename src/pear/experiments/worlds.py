@@ -36,8 +36,9 @@ class World:
     ``training`` ``(m, d)`` are people to learn from, ``states`` ``(n, d)`` the users asked
     about, ``weights`` ``(n, p)`` their true weights (methods must not look), ``scores``
     ``(n,)`` the classifier's. ``source`` says in words where classifier and users are from;
-    ``published`` whether the users are the paper's own, in its order. The last three are of
-    training: simulations per step, learning rate, and W-FARE's share of people solved worst.
+    ``published`` whether the users are the paper's own, in its order. The last four are of
+    training: simulations per step, learning rate, and of W-FARE the share of people solved worst
+    and the weight of its search's cost term.
     """
 
     dataset: str
@@ -55,6 +56,7 @@ class World:
     simulations: int = 15
     learning_rate: float = 0.001
     hard_share: float = 0.0
+    cost_weight: float = 1.0
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ import torch
 from pear.decision import BlackBox
 from pear.errors import FingerprintMismatch, InvalidSetting, ModelRefused
 from pear.planning.learned.episodes import EpisodeSearch, Shard
-from pear.planning.learned.planners import dirichlet
+from pear.planning.learned.planners import WFARE, dirichlet
 from pear.planning.learned.policy import Policy, read_safetensors
 from pear.planning.learned.training import (
     Trainer,
@@ -18,6 +18,7 @@ from pear.planning.learned.training import (
     save_checkpoint,
     write_curves,
 )
+from pear.planning.tree.rules import SavingRules
 from tests.planning.learned.agents import quick_trainer, sample_weights
 from tests.planning.small_problems import random_people, small_model, small_problem
 
@@ -184,7 +185,14 @@ def test_people_the_model_accepts_are_no_use():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"iterations": 0}, {"learning_rate": 0.0}, {"noise_share": 1.0}, {"pool": -1}]
+    "wrong",
+    [
+        {"iterations": 0},
+        {"learning_rate": 0.0},
+        {"noise_share": 1.0},
+        {"pool": -1},
+        {"cost_weight": -1.0},
+    ],
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InvalidSetting, match=next(iter(wrong))):
@@ -212,3 +220,11 @@ def test_a_share_of_the_batch_is_of_those_solved_worst():
     worst = set(range(people // 4))
     count = min(len(batch) // 2, people // 4)
     assert set(batch[:count].tolist()) <= worst
+
+
+def test_a_policy_is_searched_with_the_cost_term_it_was_trained_with():
+    trainer = quick_trainer("wfare", iterations=1, cost_weight=1e-5)
+    for policy in (trainer.policy, trainer.best_policy):
+        assert WFARE(policy, trainer.black_box).settings == SavingRules(cost_weight=1e-5)
+        given = SavingRules(gamma=0.9)
+        assert WFARE(policy, trainer.black_box, rules=given).settings == given

@@ -271,7 +271,11 @@ class EpisodeSearch:
         self.pool: ProcessPoolExecutor | None = None
         if workers > 1 and _can_travel(black_box):
             template = Policy.fresh(
-                policy.problem, policy.kind, policy.mean_weights, hidden=policy.agent.shape.hidden
+                policy.problem,
+                policy.kind,
+                policy.mean_weights,
+                hidden=policy.agent.shape.hidden,
+                settings=policy.settings,
             )
             self.pool = ProcessPoolExecutor(
                 workers,

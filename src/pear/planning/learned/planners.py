@@ -169,7 +169,7 @@ class WFARE(PolicyPlanner):
 
     The plan for the mean weights is searched once per state (and limits) and kept as a
     fallback. Its rows are charged to every plan that uses it, so that the same call is
-    always charged the same.
+    always charged the same. ``rules`` are those the policy was trained with, unless given.
     """
 
     method = kind = "wfare"
@@ -183,7 +183,7 @@ class WFARE(PolicyPlanner):
         max_rows: int | None = None,
         searches: int = 8,
         returns: Returns = "best",
-        rules: SavingRules = SavingRules(),
+        rules: SavingRules | None = None,
     ) -> None:
         super().__init__(
             policy,
@@ -193,7 +193,8 @@ class WFARE(PolicyPlanner):
             searches=searches,
             returns=returns,
         )
-        self.settings = rules
+        trained = SavingRules(cost_weight=policy.settings.get("cost_weight", 1.0))
+        self.settings = trained if rules is None else rules
         self._references: OrderedDict[tuple[bytes, Limits, int | None], Reference] = OrderedDict()
 
     def rules(self) -> Rules:

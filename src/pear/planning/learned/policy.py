@@ -60,13 +60,15 @@ class Policy:
         *,
         hidden: int = 64,
         seed: int = 0,
+        settings: dict[str, Any] | None = None,
     ) -> Policy:
         """An untrained policy."""
         from pear.planning.learned.network import build_agent
 
         width = Observer(problem, kind == "wfare").width
         mean = problem.costs.check_weights(mean_weights)
-        return cls(problem, kind, build_agent(problem, width, hidden, seed), mean)
+        agent = build_agent(problem, width, hidden, seed)
+        return cls(problem, kind, agent, mean, settings or {})
 
     @cached_property
     def observer(self) -> Observer:

@@ -45,7 +45,15 @@ SampleWeights = Callable[[int, np.random.Generator], Floats]
 """n weight vectors ``(n, p)`` drawn from the prior."""
 
 
-SHARES = ("kind", "learning_rate", "noise_share", "noise_concentration", "hard_share", "seed")
+SHARES = (
+    "kind",
+    "learning_rate",
+    "noise_share",
+    "noise_concentration",
+    "hard_share",
+    "cost_weight",
+    "seed",
+)
 """Settings that are not counts."""
 SOLVED = 8
 """How much solving people counts against cost when policies are compared: one that solves 1% fewer
@@ -62,7 +70,8 @@ class TrainingSettings:
     ``patience`` is the number of validations without a better policy after which it ends;
     ``pool`` and ``validation_people`` say how many people it trains on and is judged by.
     ``buffer`` is how many of the latest traces it learns from (None: all), ``hard_share`` the
-    share of a batch drawn from the quarter of the people solved worst so far.
+    share of a batch drawn from the quarter of the people solved worst so far. ``cost_weight`` is
+    how much the search is drawn to cheap beginnings of a plan, in training and in use (W-FARE).
     """
 
     kind: Kind = "wfare"
@@ -83,6 +92,7 @@ class TrainingSettings:
     patience: int = 6
     buffer: int | None = None
     hard_share: float = 0.0
+    cost_weight: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -93,6 +103,8 @@ class TrainingSettings:
                 raise InvalidSetting(f"'{name}' must be at least 1 (got {value!r})")
         if not self.learning_rate > 0 or not self.noise_concentration > 0:
             raise InvalidSetting("'learning_rate' and 'noise_concentration' must be positive")
+        if not self.cost_weight >= 0:
+            raise InvalidSetting(f"'cost_weight' must be at least 0 (got {self.cost_weight!r})")
         for name in ("noise_share", "hard_share"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidSetting(f"'{name}' must be in [0, 1) (got {getattr(self, name)!r})")
@@ -124,7 +136,12 @@ class Trainer:
         chosen = rng.permutation(len(refused))[: settings.pool + judges]
         self.judges, self.people = refused[chosen[:judges]], refused[chosen[judges:]]
         self.policy = Policy.fresh(
-            problem, settings.kind, mean_weights, hidden=settings.hidden, seed=settings.seed
+            problem,
+            settings.kind,
+            mean_weights,
+            hidden=settings.hidden,
+            seed=settings.seed,
+            settings=asdict(settings),
         )
         self.weights = self._weights(len(self.people), sample_weights, rng)
         self.judge_weights = self._weights(judges, sample_weights, rng)
