@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pear.decision.ceilings.margins import (
     LINEAR,
+    SINGLE,
     EncodedOptions,
     Matrix,
     Reading,
@@ -69,7 +70,10 @@ def linear(model: Any, columns: Sequence[int]) -> Reading | None:
     bias = float(np.ravel(model.intercept_)[0])
     if type(model).__name__ == "SGDClassifier" and model.loss == "modified_huber":
         return None
-    return Reading(Linear(side * weights[0], side * bias), Sigmoid(), "the coefficients")
+    # Columns in single precision are multiplied by such coefficients in single precision.
+    single = model.coef_.dtype == np.float32
+    read = Linear(side * weights[0], side * bias, single, 2.0**-24 if single else 2.0**-53)
+    return Reading(read, Sigmoid(error=SINGLE) if single else Sigmoid(), "the coefficients")
 
 
 LINEAR_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = dict.fromkeys(

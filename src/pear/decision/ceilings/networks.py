@@ -538,11 +538,13 @@ def torch_network(module: Any, output: str) -> Reading | None:
         elif kind == "Sigmoid" and layers[-1][0].shape[1] == 1 and output == "probabilities":
             ended = True
         else:
-            bend = _TORCH[kind]
-            bends.append(float(part.negative_slope) if kind == "LeakyReLU" else bend)
+            bend = float(part.negative_slope) if kind == "LeakyReLU" else _TORCH[kind]
+            if kind == "LeakyReLU" and not 0.0 <= bend <= 1.0:
+                return None
+            bends.append(bend)
     if not layers or len(layers) != len(bends) + 1 or layers[-1][0].shape[1] != 1:
         return None
-    if ended != (output == "probabilities") or not all(bend <= 1.0 for bend in bends):
+    if ended != (output == "probabilities"):
         return None
     return network_found(layers, bends, single)
 
