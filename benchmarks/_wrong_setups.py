@@ -46,7 +46,7 @@ from pear.problem import Action, Feature, Goal, Problem
 from pear.problem.draft import draft_problem
 from pear.problem.files import problem_from_toml, problem_to_toml
 from pear.problem.model_inputs import Interface, ModelInput
-from pear.problem.review import odd_actions
+from pear.problem.review import doubts_about
 from pear.tables.people import labels_of, read_people
 from pear.tables.reading import open_table
 
@@ -118,7 +118,7 @@ def told(make: Callable[[], Setup]) -> str:
             known = read_people(path, setup.problem.space)
             black_box = setup.load(setup.model, setup.problem, **setup.settings)
             found = [known.bad_words(), *black_box.doubts]
-            found += odd_actions(setup.problem, known.states)
+            found += doubts_about(setup.problem, known.states)
             cells = next(open_table(path).chunks(500)).frame
             found.append(raw_cells_doubt(black_box, cells, known))
             target = setup.problem.goal.target

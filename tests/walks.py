@@ -27,7 +27,7 @@ from pear.decision import BlackBox
 SOURCE = Path(pear.__file__).parent
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 
-CLOSED = (BlackBox.score, BlackBox.plainly)
+CLOSED = (BlackBox.score, BlackBox.score_record)
 """What stands behind these is the lender's model, which no walk looks into."""
 
 

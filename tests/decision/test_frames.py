@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from pear.decision import from_sklearn
-from pear.decision.adapters.frames import Learnt
+from pear.decision.adapters.frames import LearntValues
 from pear.errors import ModelError, ModelWarning
 from pear.problem import Feature, FeatureSpace
 from pear.problem.model_inputs import Interface, ModelInput
@@ -126,7 +126,7 @@ def test_numbers_learnt_as_categories_are_given_as_numbers(kind):
     records = frame.astype({"card": str}).to_dict("records")
     expected = model.predict_proba(made)[:, 1]
     assert np.allclose(black_box.score(GRADES.encode(records)), expected, atol=1e-12)
-    assert [black_box.plainly(r) for r in records[:5]] == pytest.approx(expected[:5])
+    assert [black_box.score_record(r) for r in records[:5]] == pytest.approx(expected[:5])
 
 
 def test_lightgbm_names_the_columns_that_were_categories_in_its_training():
@@ -169,7 +169,7 @@ def test_a_missing_text_is_given_as_the_model_learnt_it(missing, filled):
     assert black_box.doubts == ()
     expected = model.predict_proba(frame)[:, 1]
     assert np.allclose(black_box.score(MAY_MISS.encode(frame)), expected, atol=1e-12)
-    assert black_box.plainly(frame.iloc[0].to_dict()) == pytest.approx(expected[0])
+    assert black_box.score_record(frame.iloc[0].to_dict()) == pytest.approx(expected[0])
 
 
 def encoded_without_gaps(*more):
@@ -197,7 +197,7 @@ def test_a_question_mark_that_was_a_category_in_training_is_no_missing_value():
 
 
 def test_spaces_around_a_category_are_those_the_model_learnt():
-    known = Learnt("job", ("full", " none", " part", "part"))
+    known = LearntValues("job", ("full", " none", " part", "part"))
     assert [known.spelled(text) for text in (" full", "none", "part", " part")] == [
         "full", " none", "part", " part",
     ]  # fmt: skip

@@ -110,7 +110,7 @@ def test_one_number_is_the_probability_of_the_second_of_two_classes():
     )
     assert np.allclose(second.score(states) + first.score(states), 1.0)
     record = {"income": 2.0, "debt": 1.0}
-    assert first.plainly(record) == pytest.approx(first.score(states)[0])
+    assert first.score_record(record) == pytest.approx(first.score(states)[0])
 
 
 @pytest.mark.parametrize("favourable", [0, "no", False])

@@ -87,7 +87,7 @@ def test_columns_that_tell_what_is_missing_are_known_or_declared(labels):
     states = space.encode(frame)
     assert model.score(states) == pytest.approx(expected)
     for record, score in zip(space.decode(states[:12]), expected, strict=False):
-        assert model.plainly(record) == pytest.approx(score)
+        assert model.score_record(record) == pytest.approx(score)
     with pytest.raises(InvalidProblem, match="'missing' puts a value in, and is_missing tells"):
         ModelInput("gone", "income", "is_missing", missing=2.0)
 

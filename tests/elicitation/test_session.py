@@ -301,7 +301,7 @@ class RefusesAlone:
     def __call__(self, states):
         return score(states)
 
-    def plainly(self, record):
+    def score_record(self, record):
         return np.array([0.1])
 
 

@@ -16,7 +16,7 @@ from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.portfolio import prior_fit
 from pear.portfolio.audit import audit
-from pear.portfolio.beliefs import learned_weights, read_under
+from pear.portfolio.beliefs import learned_weights, predict_choices
 from pear.portfolio.prior_fit import FitSettings, _read_all, fit_prior
 from pear.preferences import Chosen, GaussianMixturePrior, Logistic, Question, default_prior
 from pear.statistics import sign_test
@@ -174,7 +174,7 @@ def test_a_stored_session_is_read_as_it_was_held(session, tmp_path):
     event = session.events[0]
     features = PROBLEM.costs.sequence_features(session.start, PROBLEM.actions, event.plans[0])
     assert np.array_equal(found.answered[0][0].features[0][: len(features)], features)
-    reading = read_under(found, default_prior(PROBLEM), np.random.default_rng(0))
+    reading = predict_choices(found, default_prior(PROBLEM), np.random.default_rng(0))
     assert len(reading.log_likelihoods) == 2
     assert (reading.log_likelihoods <= 0).all()
     count = len(PROBLEM.weight_names)

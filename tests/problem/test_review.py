@@ -13,7 +13,7 @@ from pear.problem import (
     Problem,
     Requirement,
 )
-from pear.problem.review import describe_actions, odd_actions, unreviewed
+from pear.problem.review import describe_actions, doubts_about, unreviewed
 from tests.problem.examples import mixed_problem
 
 
@@ -48,8 +48,8 @@ def odd_problem():
 def test_odd_actions_are_warned_of():
     problem = odd_problem()
     states = np.array([[1.0, 2.0, 1.0, 0.0, 0.0], [3.0, 4.0, 0.0, 1.0, 0.0]])
-    assert len(odd_actions(problem)) == 2
-    warnings = odd_actions(problem, states)
+    assert len(doubts_about(problem)) == 2
+    warnings = doubts_about(problem, states)
     expected = [
         "action 'borrow' can raise 'debt'",
         "action 'owe' can raise 'overdue'",
@@ -67,7 +67,7 @@ def test_odd_actions_are_warned_of():
 
 def test_the_loan_book_has_nothing_odd_in_it():
     problem = loan_book_problem()
-    assert odd_actions(problem) == []
+    assert doubts_about(problem) == []
 
 
 def test_no_time_and_no_money_are_said_so():
@@ -124,7 +124,7 @@ def foolish_problem():
 
 
 def test_foolish_actions_and_a_goal_people_fear_are_warned_of():
-    warnings = odd_actions(foolish_problem())
+    warnings = doubts_about(foolish_problem())
     expected = [
         "the favourable class is 'deny', which sounds like the decision people fear",
         "action 'a' changes 'black', which tells who a person is",
@@ -141,7 +141,7 @@ def test_values_outside_of_the_scale_are_warned_of():
     states = np.array(
         [[0, 0, 5.0, 900.0, 90.0], [1, 1, 5.0, 1200.0, 20.0], [0, 0, 4.0, 1.0, 400.0]]
     )
-    warnings = odd_actions(foolish_problem(), states)
+    warnings = doubts_about(foolish_problem(), states)
     about = [warning for warning in warnings if "scale" in warning]
     remedy = "; costs misjudge changes out there: widen 'scale', or bound the action"
     assert about[1:] == [
@@ -154,7 +154,7 @@ def test_values_outside_of_the_scale_are_warned_of():
 def test_the_loan_book_stays_within_its_scales():
     problem = loan_book_problem()
     states = problem.space.encode(loan_book_table(500, 0))
-    assert [warning for warning in odd_actions(problem, states) if "lie outside" in warning] == []
+    assert [warning for warning in doubts_about(problem, states) if "lie outside" in warning] == []
 
 
 def test_numbers_that_tell_the_same_are_warned_of():
@@ -164,10 +164,10 @@ def test_numbers_that_tell_the_same_are_warned_of():
     rng = np.random.default_rng(0)
     income, debt = rng.gamma(4, 500, 200), rng.gamma(2, 200, 200)
     states = np.column_stack([income, 12 * income, debt])
-    told = odd_actions(Problem(space, ActionSpace(space, (earn, save)), CostGraph(space)), states)
+    told = doubts_about(Problem(space, ActionSpace(space, (earn, save)), CostGraph(space)), states)
     assert [line for line in told if "hold the same information" in line] == [
         "'income' and 'per_year' hold the same information in the data, and a step changes only "
         "one of them; give the model only one, or remove the step"
     ]
     only = Problem(space, ActionSpace(space, (save,)), CostGraph(space))
-    assert not any("hold the same information" in line for line in odd_actions(only, states))
+    assert not any("hold the same information" in line for line in doubts_about(only, states))

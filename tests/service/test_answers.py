@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.elicitation.files import read_conversations
 from pear.errors import InvalidSetting
-from pear.portfolio.beliefs import read_under, stated_limits
+from pear.portfolio.beliefs import predict_choices, stated_limits
 from pear.portfolio.prior_fit import FitSettings, fit_prior
 from pear.preferences import default_prior
 from pear.problem import Limits
@@ -79,7 +79,7 @@ def test_what_people_answered_is_exported_as_it_was_said(served):
     assert found["application 3"].person["savings"] == 30.0
     assert found["application 3"].finished
     assert sum(talk.n_questions for talk in found.values()) >= 24
-    shy = [read_under(talk, default_prior(PROBLEM), np.random.default_rng(0)).mean
+    shy = [predict_choices(talk, default_prior(PROBLEM), np.random.default_rng(0)).mean
            for talk in found.values() if talk.n_questions]  # fmt: skip
     saving = PROBLEM.weight_names.index("savings")
     assert np.mean(shy, axis=0)[saving] > default_prior(PROBLEM).mean()[saving]

@@ -41,7 +41,7 @@ def command(
     from pear.decision.used_features import wrongly_unused
     from pear.errors import InvalidSetting, ModelWarning
     from pear.problem.files import load_problem, model_location
-    from pear.problem.review import describe_actions, odd_actions, unreviewed
+    from pear.problem.review import describe_actions, doubts_about, unreviewed
     from pear.tables.people import ROWS_AT_A_TIME
     from pear.tables.reading import open_table
 
@@ -65,7 +65,7 @@ def command(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # They stand below.
             black_box = load_model(place, problem, trusted=trust or ())
-    found = odd_actions(problem, states)
+    found = doubts_about(problem, states)
     if black_box is not None:
         found += [*black_box.doubts, *wrongly_unused(problem, black_box)]
     if black_box is not None and people is not None and data is not None:

@@ -107,10 +107,10 @@ class BlackBox:
     def checked(self) -> BlackBox:
         """This black box after a first look: unusable models are refused, doubts become
         warnings."""
-        from pear.decision.load_checks import first_look
+        from pear.decision.load_checks import check_model
 
         self._fingerprint = self._fingerprint or self.measure_fingerprint()
-        self.doubts += tuple(doubt for doubt in first_look(self) if doubt not in self.doubts)
+        self.doubts += tuple(doubt for doubt in check_model(self) if doubt not in self.doubts)
         for doubt in self.doubts:
             warnings.warn(doubt, ModelWarning, stacklevel=3)
         return self
@@ -143,7 +143,7 @@ class BlackBox:
             )
         return ""
 
-    def refuse_another(self, problem: Problem) -> None:
+    def check_problem(self, problem: Problem) -> None:
         """Refuse a problem in which the score would mean something else."""
         if differs := self.differs_from(problem.space, problem.goal):
             raise InvalidSetting(
@@ -200,18 +200,18 @@ class BlackBox:
         """Scores of probes by another function of the same classes, shape ``(n,)``."""
         return self._checked(states, 0, function)
 
-    def plainly(self, record: Mapping[str, Any]) -> float:
+    def score_record(self, record: Mapping[str, Any]) -> float:
         """The score of one record, asked for alone and without any shortcut.
 
         The row is not counted.
         """
-        plain = getattr(self.function, "plainly", None)
+        plain = getattr(self.function, "score_record", None)
         state = self.space.encode([record])
         function = self.function if plain is None else lambda states: plain(dict(record))
         return float(self._checked(state, 0, function)[0])
 
     @property
-    def _answers_the_other(self) -> bool:
+    def _scores_the_unfavourable(self) -> bool:
         """Whether a single number per row is the probability of the unfavourable one of two named
         classes."""
         if len(self.classes) != 2 or not self.goal.favourable:
@@ -262,7 +262,7 @@ class BlackBox:
         if output.ndim == 2:
             columns = favourable_columns(self.goal, self.classes, output.shape[1], self.name)
             output = output[:, columns].sum(axis=1)
-        elif self._answers_the_other:
+        elif self._scores_the_unfavourable:
             output = 1.0 - output
         return np.asarray(np.clip(output, 0.0, 1.0))
 
@@ -317,7 +317,7 @@ def favourable_columns(goal: Goal, classes: tuple[Any, ...], width: int, name: s
     return [known[class_key(value)] for value in goal.favourable]
 
 
-def refuse_nameless(goal: Goal, classes: tuple[Any, ...], name: str) -> None:
+def require_class_names(goal: Goal, classes: tuple[Any, ...], name: str) -> None:
     """Refuse one number per row where the favourable class is 0 or "no" and nothing names it.
 
     Such a number is by custom the probability of 1 or "yes".

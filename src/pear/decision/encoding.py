@@ -102,7 +102,7 @@ class Inputs:
         encoded[:, layout.number_places] = numbers
         return encoded[:, :-1]
 
-    def plainly(self, record: dict[str, object]) -> list[float]:
+    def encode_record(self, record: dict[str, object]) -> list[float]:
         """The same for one record, value by value."""
         numbers: list[float] = []
         for column in self.columns:
@@ -264,10 +264,10 @@ def sources_of(
             )
     spelled: dict[str, list[str]] = {}
     for feature_name in space.names:
-        spelled.setdefault(plainly_spelt(feature_name), []).append(feature_name)
+        spelled.setdefault(plain_name(feature_name), []).append(feature_name)
     found: dict[str, ModelInput] = {}
     unknown: list[str] = []
-    plain = [plainly_spelt(name) for name in names]
+    plain = [plain_name(name) for name in names]
     for name, spelt in zip(names, plain, strict=True):
         # Two columns of one spelling are two things, of which the problem may know one.
         same = spelled.get(spelt, []) if plain.count(spelt) == 1 else []
@@ -282,10 +282,10 @@ def sources_of(
     return found, unknown, [name for name in stated if name not in names]
 
 
-def plainly_spelt(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name in letters, digits and underscores, as some libraries keep it.
 
-    >>> plainly_spelt("monthly income (€)")
+    >>> plain_name("monthly income (€)")
     'monthly_income____'
     """
     return re.sub(r"[^0-9A-Za-z_]", "_", name)

@@ -32,22 +32,22 @@ PIECES = (1, 2, 3, 4, 5, 9, 24)
 """Where the probes are split, to be scored in other batches: five of them alone."""
 
 
-def first_look(black_box: BlackBox) -> list[str]:
+def check_model(black_box: BlackBox) -> list[str]:
     """Refuse a model whose score is not a function of the record; return what looks odd, as
     sentences."""
     rng = np.random.default_rng(6)
     probes = blackbox.probe_states(black_box.space, PROBES, rng)
     scores = black_box.probe(probes)
-    _refuse_what_changes(black_box, probes, scores)
+    _refuse_unstable(black_box, probes, scores)
     _refuse_missing(black_box, probes)
     if any(feature.may_be_missing for feature in black_box.space.features):
         # Every other one: what is filled in may be computed from those that have a value.
         probes[::2] = blackbox.with_gaps(black_box.space, probes[::2], rng)
-        _refuse_what_changes(black_box, probes, black_box.probe(probes))
-    return list(_oddities(black_box, scores))
+        _refuse_unstable(black_box, probes, black_box.probe(probes))
+    return list(_suspicious_scores(black_box, scores))
 
 
-def _refuse_what_changes(black_box: BlackBox, probes: States, scores: States) -> None:
+def _refuse_unstable(black_box: BlackBox, probes: States, scores: States) -> None:
     """Refuse a model that is random, or whose scores depend on the other rows it is given."""
     turned = black_box.probe(np.ascontiguousarray(probes[::-1]))[::-1]
     apart = np.concatenate([black_box.probe(piece) for piece in np.split(probes, PIECES)])
@@ -82,12 +82,14 @@ def _refuse_missing(black_box: BlackBox, probes: States) -> None:
         try:
             black_box.probe(some)
         except EndpointFailed as error:
-            raise _cannot_miss(black_box, feature.name, str(error)) from error
+            raise _missing_refusal(black_box, feature.name, str(error)) from error
         except ModelOutput as error:
-            raise _cannot_miss(black_box, feature.name, str(error.__cause__ or error)) from error
+            raise _missing_refusal(
+                black_box, feature.name, str(error.__cause__ or error)
+            ) from error
 
 
-def _cannot_miss(black_box: BlackBox, name: str, why: str) -> ModelError:
+def _missing_refusal(black_box: BlackBox, name: str, why: str) -> ModelError:
     first = (why.strip().splitlines() or ["it fails"])[0][:160]
     return ModelError(
         f"the problem lets '{name}' be missing, and model '{black_box.name}' cannot take that "
@@ -97,7 +99,7 @@ def _cannot_miss(black_box: BlackBox, name: str, why: str) -> ModelError:
     )
 
 
-def _oddities(black_box: BlackBox, scores: States) -> Iterator[str]:
+def _suspicious_scores(black_box: BlackBox, scores: States) -> Iterator[str]:
     low, high = float(scores.min()), float(scores.max())
     required = black_box.goal.required()
     name = f"model '{black_box.name}'"

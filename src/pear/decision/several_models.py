@@ -51,9 +51,9 @@ class SeveralScores:
     def __call__(self, states: States) -> Floats:
         return self._reached(self.each(states))
 
-    def plainly(self, record: dict[str, Any]) -> Floats:
+    def score_record(self, record: dict[str, Any]) -> Floats:
         """The same for one record, each model asked in its plainest way."""
-        return self._reached(np.array([[model.plainly(record)] for model in self.black_boxes]))
+        return self._reached(np.array([[model.score_record(record)] for model in self.black_boxes]))
 
     def _reached(self, scores: Floats) -> Floats:
         rank = len(self.black_boxes) - self.needed

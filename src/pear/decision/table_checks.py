@@ -84,16 +84,19 @@ def _compared(black_box: BlackBox, table: pd.DataFrame, states: States) -> tuple
     if not differs.any():
         return "", False
     row = int(np.argmax(np.abs(own - ours)))
+    by = _differing_columns(black_box, table, states, differs)
     grave = bool(differs.mean() > ROUNDED or ((own > required) != (ours > required)).any())
     return (
         f"model '{black_box.name}' gives row {table.index[row]} of the table {own[row]:.4g} as it "
         f"stands and {ours[row]:.4g} as the problem describes it ({int(differs.sum()):,} of "
-        f"{len(own):,} rows differ{_culprits(black_box, table, states, differs)}): check the "
+        f"{len(own):,} rows differ{by}): check the "
         "kinds and categories of the features, or declare under [model.inputs] what the columns are"
     ), grave
 
 
-def _culprits(black_box: BlackBox, table: pd.DataFrame, states: States, differs: Flags) -> str:
+def _differing_columns(
+    black_box: BlackBox, table: pd.DataFrame, states: States, differs: Flags
+) -> str:
     """The columns whose raw values alone change the score, in words."""
     function = black_box.function
     made, ours = function.table(states[differs]), black_box.probe(states[differs])  # type: ignore[attr-defined]
@@ -127,9 +130,9 @@ def check_plans_on_table(
         for row, place in enumerate(some):
             for step in plans[place].steps if values else ():
                 if step.feature == column:
-                    values[row] = _as_in(table[column], step.after)
+                    values[row] = _as_written_in(table[column], step.after)
         if values:
-            changed[column] = _like(table[column], values, changed.index)
+            changed[column] = _column_like(table[column], values, changed.index)
     ends = black_box.space.encode([_end(plans[place]) for place in some]) if some else states[:0]
     own = raw_scores(black_box, changed, ends)
     if own is None:
@@ -149,7 +152,7 @@ def _end(plan: Plan) -> dict[str, Value | None]:
     return dict(plan.start) | {step.feature: step.after for step in plan.steps}
 
 
-def _as_in(column: pd.Series, value: Value | None) -> object:
+def _as_written_in(column: pd.Series, value: Value | None) -> object:
     """A value as the column writes it: the number 2 where it has no text "2"."""
     if not isinstance(value, str):
         return value
@@ -159,7 +162,7 @@ def _as_in(column: pd.Series, value: Value | None) -> object:
     return value if value in values or len(same) != 1 else same[0]
 
 
-def _like(column: pd.Series, values: list[object], index: pd.Index) -> pd.Series:
+def _column_like(column: pd.Series, values: list[object], index: pd.Index) -> pd.Series:
     """Values as a column of the same kind, where it can hold them."""
     made = pd.Series([None if is_missing(v) else v for v in values], index=index, dtype=object)
     if isinstance(column.dtype, pd.CategoricalDtype):

@@ -104,20 +104,24 @@ def shown_to_matter(black_box: BlackBox, names: Iterable[str]) -> frozenset[str]
 def _read(black_box: BlackBox) -> tuple[frozenset[str], frozenset[str]]:
     """Features that inputs which can change the answer are made of, and those that none is."""
     try:
-        opened = _opened(black_box)
-        return (frozenset(), frozenset()) if opened is None else _owners(black_box, *opened)
+        opened = _encoding_read(black_box)
+        return (
+            (frozenset(), frozenset())
+            if opened is None
+            else _features_of_columns(black_box, *opened)
+        )
     except Exception:
         # Whatever is wrong with this model, nothing is known about it.
         return frozenset(), frozenset()
 
 
-def _opened(black_box: BlackBox) -> tuple[Encoding, Indices | None] | None:
+def _encoding_read(black_box: BlackBox) -> tuple[Encoding, Indices | None] | None:
     """The encoding in front of a model, whose every column is made of one feature, and the columns
     that can change its answer: None where it cannot be said which.
     """
     function: Any = black_box.function
     if isinstance(inside := black_box.inside, WhiteBox):
-        return inside.encode, inside.model.seen()
+        return inside.encode, inside.model.used_columns()
     if not isinstance(function, SklearnScores):
         return None
     estimator = final_estimator(function.model)
@@ -127,7 +131,7 @@ def _opened(black_box: BlackBox) -> tuple[Encoding, Indices | None] | None:
     return None if encode is None else (encode, None)
 
 
-def _owners(
+def _features_of_columns(
     black_box: BlackBox, encode: Encoding, seen: Indices | None
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Whose the inputs are, found by varying one feature at a time.

@@ -267,7 +267,7 @@ def check_parts(problem: Any, black_box: Any) -> None:
             f"'black_box' must be a BlackBox (got {black_box!r:.100}); "
             "give load_model(model, problem)"
         )
-    black_box.refuse_another(problem)
+    black_box.check_problem(problem)
 
 
 def check_count(name: str, value: Any) -> None:
@@ -341,7 +341,7 @@ def confirm(problem: Problem, black_box: BlackBox, plans: Sequence[Plan]) -> Non
         if not plan.success:
             continue
         record = dict(plan.start) | {step.feature: step.after for step in plan.steps}
-        score, required = black_box.plainly(record), problem.goal.required(plan.limits)
+        score, required = black_box.score_record(record), problem.goal.required(plan.limits)
         if not score > required:
             raise ModelOutput(
                 f"model '{black_box.name}' gave the end of a plan {plan.score:.6g} among others "

@@ -154,7 +154,7 @@ def verify(plan: Plan, problem: Problem, black_box: BlackBox, *, max_rows: int =
         raise InvalidSetting(
             f"'max_rows' must be a whole number, at least 1 (got {max_rows!r:.100})"
         )
-    black_box.refuse_another(problem)
+    black_box.check_problem(problem)
     report = Report()
     if not _belongs(report, plan, problem, black_box):
         return report

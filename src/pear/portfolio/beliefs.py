@@ -48,7 +48,7 @@ PREFIX = "w:"
 
 
 @dataclass(frozen=True)
-class Given:
+class GroupWeights:
     """Weights ``(n, p)`` of n people, or samples of them ``(n, s, p)``; how the table of plans
     states each; by position why some have none; the limits of each, and whether anything they
     ``said`` is in this."""
@@ -156,13 +156,13 @@ class Everyone:
             limits={i: self.limits[i] for i in here if i in self.limits},
         )
 
-    def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> GroupWeights:
         """The weights of these people."""
         ids = self._names(rows.tolist(), ids)
         weights = np.array([self.learned.get(name, self.weights) for name in ids], float)
         common = self.stated or as_json(np.asarray(self.weights).tolist())
         learned = {i: as_json(np.asarray(self.learned[i]).tolist()) for i in self.learned}
-        return Given(
+        return GroupWeights(
             weights.reshape(len(ids), *np.shape(self.weights)),
             [learned.get(name, common) for name in ids],
             [self.limits.get(name, NO_LIMITS) for name in ids],
@@ -197,7 +197,7 @@ class TableChunk:
     columns: tuple[str, ...]
     id_name: str | None
 
-    def of(self, rows: NDArray[np.int64], ids: list[str]) -> Given:
+    def of(self, rows: NDArray[np.int64], ids: list[str]) -> GroupWeights:
         """The weights of these people, ``(n, p)``."""
         known = {int(row): i for i, row in enumerate(self.chunk.frame.index)}
         cells = self.chunk.frame[list(self.columns)].to_numpy(dtype=object)
@@ -222,7 +222,7 @@ class TableChunk:
                     f"the weights must be finite numbers (got {list(cells[place])!r})"
                 )
         each = [as_json(own.tolist()) for own in weights]
-        return Given(weights, each, [NO_LIMITS] * len(rows), [False] * len(rows), reasons)
+        return GroupWeights(weights, each, [NO_LIMITS] * len(rows), [False] * len(rows), reasons)
 
 
 Weights = Everyone | Table
@@ -353,7 +353,7 @@ def read_prior(problem: Problem, path: Path, prior: Path | None) -> GaussianMixt
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Prediction:
     """One conversation under one prior.
 
     ``log_likelihoods`` ``(q,)`` of each choice given those before it, and ``chance`` ``(q,)``
@@ -366,14 +366,14 @@ class Reading:
     mean: Floats
 
 
-def read_under(
+def predict_choices(
     conversation: Conversation,
     prior: GaussianMixturePrior,
     rng: np.random.Generator,
     *,
     n_particles: int = 1_000,
     n_draws: int = 16,
-) -> Reading:
+) -> Prediction:
     """How well each choice was predicted from the prior and the answers before it.
 
     A choice is predicted by ``(1 - LAPSE) p + LAPSE / k``; other answers inform the posterior
@@ -390,7 +390,7 @@ def read_under(
             scores.append(np.log((1 - LAPSE) * likely + LAPSE / question.n_plans))
             chance.append(-np.log(question.n_plans))
         posterior = posterior.update(question, answer, rng)
-    return Reading(
+    return Prediction(
         np.array(scores), np.array(chance), posterior.draw(n_draws, rng), posterior.mean()
     )
 
@@ -415,8 +415,8 @@ def learned_weights(
     learned = {}
     for number, (name, whole) in enumerate(said.items()):
         rng = np.random.default_rng([SEED, number])
-        reading = read_under(whole, prior, rng, n_particles=2_000, n_draws=samples)
-        learned[name] = reading.draws if samples > 1 else reading.mean[None]
+        prediction = predict_choices(whole, prior, rng, n_particles=2_000, n_draws=samples)
+        learned[name] = prediction.draws if samples > 1 else prediction.mean[None]
     return learned
 
 

@@ -95,7 +95,7 @@ class Summary:
         if not self.people:
             text = f"{self.rows:,} rows: none could be used, and no plans were written."
         if self.conversations:
-            text += self._talks()
+            text += self._conversation_words()
         if self.beside_labels:
             text += f" {self.beside_labels}"
         if self.resumed:
@@ -124,7 +124,7 @@ class Summary:
             text += f"Not proved: {', '.join(unproved)}. A higher --max-rows tells more. "
         return text
 
-    def _talks(self) -> str:
+    def _conversation_words(self) -> str:
         [given] = _said(self.conversations, "conversation", "conversations")
         text = f" Of {given} given, "
         if self.nameless:

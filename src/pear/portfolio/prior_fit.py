@@ -20,7 +20,7 @@ from pear.arrays import Floats
 from pear.elicitation.files import Conversation
 from pear.errors import InvalidData, InvalidSetting
 from pear.parallel import run_tasks
-from pear.portfolio.beliefs import Reading, read_under
+from pear.portfolio.beliefs import Prediction, predict_choices
 from pear.preferences import Chosen, GaussianMixturePrior
 from pear.problem.values import is_whole
 from pear.statistics import Estimate, estimate, sign_test
@@ -151,8 +151,8 @@ def fit_prior(
     seed = [settings.seed, 2]
     before = _read_all(held_out, old, settings, seed, workers)
     after = _read_all(held_out, prior, settings, seed, workers)
-    old_sums, new_sums = (_by_person(held_out, readings) for readings in (before, after))
-    choices = sum(len(reading.log_likelihoods) for reading in before)
+    old_sums, new_sums = (_by_person(held_out, predictions) for predictions in (before, after))
+    choices = sum(len(prediction.log_likelihoods) for prediction in before)
     gain = estimate(new_sums - old_sums, rng)
     assert gain is not None
     return Fit(
@@ -162,18 +162,18 @@ def fit_prior(
         choices=choices,
         old=float(old_sums.sum() / choices),
         new=float(new_sums.sum() / choices),
-        guess=float(sum(reading.chance.sum() for reading in before) / choices),
+        guess=float(sum(prediction.chance.sum() for prediction in before) / choices),
         gain=gain,
         p=sign_test(new_sums - old_sums, rng, "greater")[0],
         level=settings.level,
     )
 
 
-def _by_person(conversations: Sequence[Conversation], readings: Sequence[Reading]) -> Floats:
+def _by_person(conversations: Sequence[Conversation], predictions: Sequence[Prediction]) -> Floats:
     """Log-likelihood of all choices of each person, shape ``(n,)``."""
     sums: dict[str, float] = {}
-    for conversation, reading in zip(conversations, readings, strict=True):
-        sums[conversation.id] = sums.get(conversation.id, 0.0) + reading.log_likelihoods.sum()
+    for conversation, prediction in zip(conversations, predictions, strict=True):
+        sums[conversation.id] = sums.get(conversation.id, 0.0) + prediction.log_likelihoods.sum()
     return np.array(list(sums.values()))
 
 
@@ -190,8 +190,8 @@ def _best_number(
     scores = {}
     for components in CANDIDATES:
         prior = _fitted(part, old, components, settings, workers)
-        readings = _read_all(rest, prior, settings, [settings.seed, 3], workers)
-        scores[components] = sum(reading.log_likelihoods.sum() for reading in readings)
+        predictions = _read_all(rest, prior, settings, [settings.seed, 3], workers)
+        scores[components] = sum(prediction.log_likelihoods.sum() for prediction in predictions)
     return max(scores, key=lambda components: scores[components])
 
 
@@ -206,8 +206,8 @@ def _fitted(
     prior = old
     for number in range(settings.rounds):
         seed = [settings.seed, 1, number]
-        readings = _read_all(people, prior, settings, seed, workers)
-        draws = np.concatenate([reading.draws for reading in readings])
+        predictions = _read_all(people, prior, settings, seed, workers)
+        draws = np.concatenate([prediction.draws for prediction in predictions])
         prior = GaussianMixturePrior.fit(
             draws,
             components,
@@ -224,21 +224,21 @@ def _read_all(
     settings: FitSettings,
     seed: Sequence[int],
     workers: int | None,
-) -> list[Reading]:
+) -> list[Prediction]:
     tasks = [
         (conversations[first : first + AT_ONCE], prior, settings, (*seed, first))
         for first in range(0, len(conversations), AT_ONCE)
     ]
     results = run_tasks(_read_some, tasks, workers=workers, ordered=True)
-    return [reading for _, part in results for reading in part]
+    return [prediction for _, part in results for prediction in part]
 
 
 def _read_some(
     task: tuple[Sequence[Conversation], GaussianMixturePrior, FitSettings, tuple[int, ...]],
-) -> list[Reading]:
+) -> list[Prediction]:
     conversations, prior, settings, seed = task
     return [
-        read_under(
+        predict_choices(
             conversation,
             prior,
             np.random.default_rng([*seed, number]),

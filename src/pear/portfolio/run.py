@@ -37,7 +37,7 @@ from pear.planning.reasons import explain_plans
 from pear.portfolio.beliefs import (
     SAMPLES,
     Everyone,
-    Given,
+    GroupWeights,
     Weights,
     prior_draws,
     weights_table,
@@ -260,7 +260,7 @@ def plan_portfolio(
         ledger.begin(restart)
         resumed = ledger.total("rows")
         report()
-        with _stopped_gently(stopping, report):
+        with _finishing_on_interrupt(stopping, report):
             for _, done in run_tasks(
                 plan_group,
                 groups(),
@@ -308,7 +308,9 @@ def _beside_table(black_box: BlackBox, source: Source) -> tuple[str, list[str]]:
 
 
 @contextmanager
-def _stopped_gently(stopping: threading.Event, report: Callable[[], None]) -> Iterator[None]:
+def _finishing_on_interrupt(
+    stopping: threading.Event, report: Callable[[], None]
+) -> Iterator[None]:
     """The first Ctrl-C sets ``stopping``; the second does what one did before."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -378,7 +380,7 @@ def plan_group(task: tuple[Chunk, Any]) -> Done:
     chunk, weights_of = task
     place = prepared()
     people = people_of(chunk, place.planner.problem.space, place.id_name)
-    given: Given = weights_of.of(people.rows, people.ids)
+    given: GroupWeights = weights_of.of(people.rows, people.ids)
     usable = np.array([i for i in range(len(people)) if i not in given.without], np.intp)
     found, failed = _plan(place.planner, people, given, usable)
     without = ((int(people.rows[i]), people.ids[i], why) for i, why in given.without.items())
@@ -401,7 +403,7 @@ def plan_group(task: tuple[Chunk, Any]) -> Done:
 
 
 def _plan(
-    planner: ExactPlanner, people: People, given: Given, these: Any
+    planner: ExactPlanner, people: People, given: GroupWeights, these: Any
 ) -> tuple[dict[int, Plan], list[tuple[int, str, str]]]:
     """Plans with reasons, by position. Where the model fails on somebody, the others are
     planned alone."""

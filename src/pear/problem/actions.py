@@ -19,15 +19,15 @@ from pear.errors import InvalidInput, InvalidProblem
 from pear.problem.features import Feature, FeatureSpace, States, Value
 from pear.problem.limits import NO_LIMITS, Limits
 from pear.problem.values import (
-    at_key,
+    as_tuple,
     is_finite,
     is_missing,
     is_number,
     is_whole,
-    listed_of,
-    names_tuple,
     plain,
+    refusal_at,
     shown,
+    tuple_of,
 )
 from pear.problem.wording import check_phrase, phrase
 
@@ -135,7 +135,7 @@ class Action:
             given = getattr(self, key)
             object.__setattr__(self, key, _listed(key, [given] if is_number(given) else given))
         requires = _listed("requires", self.requires)
-        object.__setattr__(self, "requires", listed_of(Requirement, requires, "'requires'"))
+        object.__setattr__(self, "requires", tuple_of(Requirement, requires, "'requires'"))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class ActionSpace:
     actions: tuple[Action, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "actions", listed_of(Action, self.actions, "the actions"))
+        object.__setattr__(self, "actions", tuple_of(Action, self.actions, "the actions"))
         names = [action.name for action in self.actions]
         if not names:
             raise InvalidProblem("a problem needs at least one action")
@@ -361,22 +361,22 @@ def check_action(space: FeatureSpace, action: Action) -> None:
     try:
         feature = space[action.feature]
     except InvalidProblem as error:
-        raise at_key("feature", f"{where}: {error}") from None
+        raise refusal_at("feature", f"{where}: {error}") from None
     for mark in ("immutable", "protected"):
         if getattr(feature, mark):
-            raise at_key(
+            raise refusal_at(
                 "feature",
                 f"{where} changes '{feature.name}', which is {mark}; remove the action or the mark",
             )
     if action.mode not in ("set", "add"):
-        raise at_key("mode", f"{where}: 'mode' must be 'set' or 'add' (got {action.mode!r})")
+        raise refusal_at("mode", f"{where}: 'mode' must be 'set' or 'add' (got {action.mode!r})")
     if action.mode == "add" and not feature.is_number:
-        raise at_key(
+        raise refusal_at(
             "mode",
             f"{where} cannot add to '{feature.name}', which is {feature.kind}; use mode 'set'",
         )
     if not isinstance(action.reviewed, bool):
-        raise at_key(
+        raise refusal_at(
             "reviewed", f"{where}: 'reviewed' must be true or false (got {action.reviewed!r})"
         )
     _check_direction(where, action, feature)
@@ -387,7 +387,7 @@ def check_action(space: FeatureSpace, action: Action) -> None:
     for requirement in action.requires:
         _check_requirement(where, space, requirement)
         if requirement.feature == action.feature:
-            raise at_key(
+            raise refusal_at(
                 "requires",
                 f"{where} requires something of its own '{action.feature}'; name another feature",
             )
@@ -398,12 +398,12 @@ def check_action(space: FeatureSpace, action: Action) -> None:
 
 def _check_direction(where: str, action: Action, feature: Feature) -> None:
     if action.direction not in ("any", "increase", "decrease"):
-        raise at_key(
+        raise refusal_at(
             "direction",
             f"{where}: 'direction' must be any, increase or decrease (got {action.direction!r})",
         )
     if action.direction != "any" and feature.is_categorical and not feature.ordered:
-        raise at_key(
+        raise refusal_at(
             "direction",
             f"{where}: 'direction' is {action.direction!r}, but the categories of "
             f"'{feature.name}' have no order; set 'ordered' on the feature or remove it",
@@ -412,18 +412,18 @@ def _check_direction(where: str, action: Action, feature: Feature) -> None:
 
 def _check_from_missing(where: str, action: Action, feature: Feature) -> None:
     if not isinstance(action.from_missing, bool):
-        raise at_key(
+        raise refusal_at(
             "from_missing",
             f"{where}: 'from_missing' must be true or false (got {shown(action.from_missing)})",
         )
     if action.from_missing and not feature.may_be_missing:
-        raise at_key(
+        raise refusal_at(
             "from_missing",
             f"{where}: 'from_missing' is true, but '{feature.name}' is never missing; remove it, "
             "or give the feature 'missing_counts_as'",
         )
     if action.from_missing and action.mode == "add":
-        raise at_key(
+        raise refusal_at(
             "from_missing",
             f"{where}: 'from_missing' is true, but nothing can be added to a missing value; "
             "remove it, or use an action of mode 'set'",
@@ -435,25 +435,25 @@ def _check_range(where: str, lower: Any, upper: Any, feature: Feature) -> None:
         if bound is None:
             continue
         if not is_finite(bound):
-            raise at_key(key, f"{where}: '{key}' must be a finite number (got {shown(bound)})")
+            raise refusal_at(key, f"{where}: '{key}' must be a finite number (got {shown(bound)})")
         if not feature.is_number:
-            raise at_key(
+            raise refusal_at(
                 key,
                 f"{where}: '{key}' {bound} bounds '{feature.name}', which is {feature.kind}; "
                 "list the values instead",
             )
     if lower is not None and upper is not None and lower > upper:
-        raise at_key("lower", f"{where}: 'lower' {lower} is above 'upper' {upper}; swap them")
+        raise refusal_at("lower", f"{where}: 'lower' {lower} is above 'upper' {upper}; swap them")
 
 
 def _check_arguments(where: str, action: Action, feature: Feature) -> None:
     if not action.arguments:
-        raise at_key(
+        raise refusal_at(
             "arguments", f"{where} has no arguments; give a list, a range or a number of values"
         )
     for argument in action.arguments:
         if is_missing(argument):
-            raise at_key(
+            raise refusal_at(
                 "arguments",
                 f"{where}: an argument must be a value (got {argument!r}); no step leads to a "
                 "missing value",
@@ -462,17 +462,17 @@ def _check_arguments(where: str, action: Action, feature: Feature) -> None:
             try:
                 feature.code(argument)
             except InvalidInput as error:
-                raise at_key(
+                raise refusal_at(
                     "arguments", f"{where}: argument {plain(argument)!r}: {error}"
                 ) from None
         elif not is_finite(argument) or argument == 0:
-            raise at_key(
+            raise refusal_at(
                 "arguments",
                 f"{where}: an amount to add must be a number other than 0 (got {argument!r}); "
                 "correct it or leave it out",
             )
         elif feature.kind == "integer" and float(argument) != int(argument):
-            raise at_key(
+            raise refusal_at(
                 "arguments",
                 f"{where}: '{feature.name}' is an integer, but {argument!r} is not whole; "
                 "round it, or make the feature numeric",
@@ -480,7 +480,7 @@ def _check_arguments(where: str, action: Action, feature: Feature) -> None:
     codes = [argument_code(feature, action, argument) for argument in action.arguments]
     if len(set(codes)) != len(codes):
         twice = next(x for x, c in zip(action.arguments, codes, strict=True) if codes.count(c) > 1)
-        raise at_key(
+        raise refusal_at(
             "arguments", f"{where} lists an argument twice (got {plain(twice)!r}); remove one"
         )
 
@@ -493,14 +493,14 @@ def _check_reach(where: str, action: Action, feature: Feature) -> None:
     high = min((b for b in (feature.upper, action.upper) if b is not None), default=math.inf)
     if low > high:
         key = "upper" if action.upper is not None and action.upper < low else "lower"
-        raise at_key(
+        raise refusal_at(
             key,
             f"{where}: 'lower' {low:g} and 'upper' {high:g} of the action and of '{feature.name}' "
             "leave no value between them; correct one of them",
         )
     first, numbers = plain(action.arguments[0]), [float(x) for x in action.arguments]
     if action.mode == "set" and not any(low <= number <= high for number in numbers):
-        raise at_key(
+        raise refusal_at(
             "arguments",
             f"{where}: every argument (the first is {first!r}) lies outside of the action's "
             f"bounds, {low:g} to {high:g}; correct the arguments or the bounds",
@@ -520,9 +520,9 @@ def _check_requirement(where: str, space: FeatureSpace, requirement: Requirement
             f"the requirement on '{other.name}'", requirement.lower, requirement.upper, other
         )
     except InvalidInput as error:
-        raise at_key("requires", f"{where}: {error}") from None
+        raise refusal_at("requires", f"{where}: {error}") from None
     if not requirement.values and requirement.lower is None and requirement.upper is None:
-        raise at_key(
+        raise refusal_at(
             "requires",
             f"{where}: the requirement on '{other.name}' says nothing; give values or a range",
         )
@@ -532,16 +532,16 @@ def _check_facts(where: str, action: Action) -> None:
     for key in FACTS:
         facts = getattr(action, key)
         if len(facts) not in (0, 1, len(action.arguments)):
-            raise at_key(
+            raise refusal_at(
                 key,
                 f"{where}: '{key}' must be one number, or one for each of the "
                 f"{len(action.arguments)} arguments (got {len(facts)})",
             )
         for fact in facts:
             if not is_finite(fact) or fact < 0:
-                raise at_key(key, f"{where}: '{key}' must be at least 0 (got {shown(fact)})")
+                raise refusal_at(key, f"{where}: '{key}' must be at least 0 (got {shown(fact)})")
     if not is_whole(action.priority):
-        raise at_key(
+        raise refusal_at(
             "priority", f"{where}: 'priority' must be a whole number (got {action.priority!r})"
         )
 
@@ -551,12 +551,12 @@ def _check_tolerance(where: str, action: Action, feature: Feature) -> None:
     whole = feature.kind != "integer" or (is_finite(tolerance) and tolerance == int(tolerance))
     if not is_finite(tolerance) or tolerance < 0 or not whole:
         kind = "a whole number" if feature.kind == "integer" else "a number"
-        raise at_key(
+        raise refusal_at(
             "tolerance",
             f"{where}: 'tolerance' must be {kind} of at least 0 (got {shown(tolerance)})",
         )
     if tolerance and not feature.is_number:
-        raise at_key(
+        raise refusal_at(
             "tolerance",
             f"{where}: '{feature.name}' is {feature.kind} and cannot be missed by {tolerance:g}; "
             "leave 'tolerance' out",
@@ -564,7 +564,7 @@ def _check_tolerance(where: str, action: Action, feature: Feature) -> None:
 
 
 def _listed(key: str, values: Any) -> tuple[Any, ...]:
-    content = names_tuple(values)
+    content = as_tuple(values)
     if content is None:
-        raise at_key(key, f"'{key}' must be a list (got {shown(values)}); put it in brackets")
+        raise refusal_at(key, f"'{key}' must be a list (got {shown(values)}); put it in brackets")
     return tuple(plain(value) for value in content)

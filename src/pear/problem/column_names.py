@@ -159,11 +159,11 @@ def is_personal(name: str, values: Iterable[str] = ()) -> bool:
     """
     if PERSONAL.found_in(name):
         return True
-    said = [value for value in values if _tells_who(str(value))]
+    said = [value for value in values if _is_personal_value(str(value))]
     return len(said) >= 2 or {str(value).strip().lower() for value in values} == {"m", "f"}
 
 
-def _tells_who(value: str) -> bool:
+def _is_personal_value(value: str) -> bool:
     # One word is clear; of a longer text a single common word says nothing ("single family home").
     words = [_without_accents(word) for word in words_of(value)]
     return bool(words) and PERSONAL.has(words[0]) and len(words) <= 4
@@ -228,10 +228,10 @@ def outcome(text: str) -> int:
     return (1 if good else -1) * (-1 if NEGATION.found_in(text) else 1)
 
 
-def says_something(category: str) -> bool:
+def is_answer(category: str) -> bool:
     """Whether a category is an answer, and not a mark for a missing one.
 
-    >>> [category for category in ("rent", "?", "other", "unknown") if says_something(category)]
+    >>> [category for category in ("rent", "?", "other", "unknown") if is_answer(category)]
     ['rent']
     """
     words = words_of(category)

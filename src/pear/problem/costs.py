@@ -24,7 +24,7 @@ from pear.errors import InvalidProblem, InvalidSetting
 from pear.problem.actions import ActionSpace
 from pear.problem.features import FeatureSpace, States
 from pear.problem.limits import NO_LIMITS, Limits
-from pear.problem.values import at_key, is_finite, is_whole, kind_of, names_tuple, shown
+from pear.problem.values import as_tuple, is_finite, is_whole, kind_of, refusal_at, shown
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class CostGraph:
         for key in ("floor", "zero_change"):
             setting = getattr(self, key)
             if setting is not None and not is_finite(setting):
-                raise at_key(key, f"'{key}' must be a number, or none (got {shown(setting)})")
+                raise refusal_at(key, f"'{key}' must be a number, or none (got {shown(setting)})")
         if not is_finite(self.offset):
-            raise at_key("offset", f"'offset' must be a number (got {shown(self.offset)})")
+            raise refusal_at("offset", f"'offset' must be a number (got {shown(self.offset)})")
 
     @property
     def n_weights(self) -> int:
@@ -405,27 +405,29 @@ def as_samples(weights: Floats, people: int) -> Floats:
 
 def checked_edges(space: FeatureSpace, edges: Any) -> tuple[tuple[str, str], ...]:
     """Edges as pairs of feature names, once each and without a cycle."""
-    pairs, given = [], names_tuple(edges)
+    pairs, given = [], as_tuple(edges)
     if given is None:
-        raise at_key("edges", f"'edges' must be a list of (parent, child) pairs (got {edges!r})")
+        raise refusal_at(
+            "edges", f"'edges' must be a list of (parent, child) pairs (got {edges!r})"
+        )
     for edge in given:
-        pair = names_tuple(edge)
+        pair = as_tuple(edge)
         if pair is None or len(pair) != 2:
-            raise at_key("edges", f"an edge must be a pair of parent and child (got {edge!r})")
+            raise refusal_at("edges", f"an edge must be a pair of parent and child (got {edge!r})")
         for name in pair:
             try:
                 space.index(name)
             except InvalidProblem as error:
-                raise at_key("edges", f"the edge {list(pair)}: {error}") from None
+                raise refusal_at("edges", f"the edge {list(pair)}: {error}") from None
         pairs.append((pair[0], pair[1]))
     twice = [pair for pair in pairs if pairs.count(pair) > 1]
     if twice:
-        raise at_key(
+        raise refusal_at(
             "edges", f"the cost graph lists the edge {list(twice[0])} twice; remove one of them"
         )
     graph = nx.DiGraph(pairs)
     if not nx.is_directed_acyclic_graph(graph):
         cycle = [edge[0] for edge in nx.find_cycle(graph)]
         around = " -> ".join([*cycle, cycle[0]])
-        raise at_key("edges", f"the cost graph has a cycle: {around}; remove one of its edges")
+        raise refusal_at("edges", f"the cost graph has a cycle: {around}; remove one of its edges")
     return tuple(pairs)

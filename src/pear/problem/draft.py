@@ -419,7 +419,7 @@ class _Evidence:
     good: Flags
     score: Score | None
 
-    def of_labels(self, feature: Feature) -> int:
+    def direction_by_labels(self, feature: Feature) -> int:
         """1 if people with a favourable decision have more of it, -1 if less, 0 if it is unclear.
 
         Mann and Whitney's test, two standard deviations wide.
@@ -434,7 +434,7 @@ class _Evidence:
         above = ranks[good].sum() - n * (n + 1) / 2 - n * m / 2
         return int(np.sign(above)) if above**2 > 4 * n * m * (n + m + 1) / 12 else 0
 
-    def better(self, feature: Feature) -> list[str]:
+    def better_categories(self, feature: Feature) -> list[str]:
         """Categories with which people fare better than on average, by the model if there is one.
 
         The model's mean score of everybody with the category against that of everybody as they
@@ -460,7 +460,7 @@ class _Evidence:
         chosen = np.unique(np.linspace(0, len(self.states) - 1, ASKED).astype(int))
         return np.asarray(self.states[chosen])
 
-    def of_model(self, feature: Feature, amounts: Sequence[float]) -> int:
+    def direction_by_model(self, feature: Feature, amounts: Sequence[float]) -> int:
         """1 if the model's scores of the same people rise with it, -1 if they fall, else 0."""
         if self.score is None:
             return 0
@@ -491,7 +491,7 @@ def _actions(
             name = f"{plain_name}_{number}"
         taken.add(name)
         if feature.is_categorical and len(feature.categories) > 2:
-            action = _choice(feature, name, evidence.better(feature))
+            action = _choice(feature, name, evidence.better_categories(feature))
             why = "others fare better with these; which of them can a person choose?"
         else:
             amounts = (
@@ -514,13 +514,16 @@ def _add(comments: dict[str, str], key: str, line: str) -> None:
 
 
 def _choice(feature: Feature, name: str, better: Sequence[str]) -> Action | None:
-    said = tuple(category for category in better if column_names.says_something(category))
+    said = tuple(category for category in better if column_names.is_answer(category))
     return Action(f"change_{name}", feature.name, "set", said, reviewed=False) if said else None
 
 
 def _direction(feature: Feature, amounts: Sequence[float], evidence: _Evidence) -> tuple[int, str]:
     """1 for more of it, -1 for less, 0 for neither; and why, in words."""
-    labels, model = evidence.of_labels(feature), evidence.of_model(feature, amounts)
+    labels, model = (
+        evidence.direction_by_labels(feature),
+        evidence.direction_by_model(feature, amounts),
+    )
     if feature.is_number and column_names.is_owed(feature.name, feature.label):
         return -1, "can this really be brought down, or is it history?"
     if feature.is_number and column_names.is_earned(feature.name):

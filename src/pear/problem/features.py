@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from pear.arrays import Flags, Floats
 from pear.errors import InvalidProblem, InvalidRecord
 from pear.problem.values import (
-    at_key,
+    as_tuple,
     is_finite,
     is_missing,
     is_number,
     is_whole,
     kind_of,
-    listed_of,
-    names_tuple,
     plain,
+    refusal_at,
     shown,
+    tuple_of,
 )
 from pear.problem.wording import NO_AND_YES, UNKNOWN, in_language, show_amount
 
@@ -101,7 +101,7 @@ class Feature:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or "->" in self.name:
-            raise at_key(
+            raise refusal_at(
                 "name",
                 f"a feature's 'name' must be a text without '->', which names the weights of edges "
                 f"(got {self.name!r})",
@@ -128,14 +128,14 @@ class Feature:
         self._check_missing()
 
     def _refusal(self, key: str, message: str) -> InvalidProblem:
-        return at_key(key, f"feature '{self.name}': '{key}' {message}")
+        return refusal_at(key, f"feature '{self.name}': '{key}' {message}")
 
     def _store_lists(self) -> None:
         for key in ("categories", "levels", "scale"):
             given = getattr(self, key)
             if key == "scale" and given is None:
                 continue
-            content = names_tuple(given)
+            content = as_tuple(given)
             if content is None:
                 raise self._refusal(key, f"must be a list (got {shown(given)})")
             object.__setattr__(self, key, tuple(plain(item) for item in content))
@@ -347,7 +347,7 @@ class FeatureSpace:
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        features = listed_of(Feature, self.features, "the features")
+        features = tuple_of(Feature, self.features, "the features")
         object.__setattr__(self, "features", features)
         names = [feature.name for feature in self.features]
         if not names:

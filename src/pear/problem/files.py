@@ -23,7 +23,7 @@ from pear.problem.features import Feature, FeatureSpace
 from pear.problem.model_inputs import Interface, ModelInput
 from pear.problem.problem import Archetype, Asked, Goal, Problem
 from pear.problem.schema import toml_path, toml_table
-from pear.problem.values import at_key, check_type, shown
+from pear.problem.values import check_type, refusal_at, shown
 from pear.problem.wording import Words
 from pear.writing import write_text
 
@@ -208,7 +208,7 @@ def _check_amounts(action: Action) -> None:
         return
     sign = 1 if action.direction == "increase" else -1
     if all(sign * float(amount) < 0 for amount in action.arguments):
-        raise at_key(
+        raise refusal_at(
             "arguments",
             f"action '{action.name}': 'direction' is {action.direction!r}, but every amount (the "
             f"first is {action.arguments[0]!r}) goes the other way; correct one of the two",

@@ -16,7 +16,7 @@ import numpy as np
 from pear.arrays import Floats
 from pear.errors import InvalidRecord, InvalidSetting
 from pear.problem.features import Feature, Value
-from pear.problem.values import is_finite, is_whole, names_tuple, plain, shown
+from pear.problem.values import as_tuple, is_finite, is_whole, plain, shown
 
 if TYPE_CHECKING:
     from pear.problem.plan import Step
@@ -63,7 +63,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for key in ("features", "actions", "values"):
-            content = names_tuple(getattr(self, key))
+            content = as_tuple(getattr(self, key))
             if content is None:
                 raise InvalidSetting(
                     f"'{key}' must be a list (got {shown(getattr(self, key))}); put it in brackets"
@@ -146,7 +146,7 @@ def _joined(present: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _pair(pair: Any) -> tuple[str, Value]:
-    content = names_tuple(pair)
+    content = as_tuple(pair)
     if content is None or len(content) != 2 or not isinstance(content[0], str):
         raise InvalidSetting(f"'values' must list pairs of a feature and a value (got {pair!r})")
     return content[0], plain(content[1])

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pear.errors import InvalidProblem
 from pear.problem.features import Feature, Value
-from pear.problem.values import at_key, is_finite, is_missing, names_tuple, plain, shown
+from pear.problem.values import as_tuple, is_finite, is_missing, plain, refusal_at, shown
 
 Encoding = Literal["value", "one_hot", "code", "is_missing"]
 
@@ -43,14 +43,14 @@ class ModelInput:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
-            raise at_key("column", f"an input's 'column' must be a text (got {self.column!r})")
+            raise refusal_at("column", f"an input's 'column' must be a text (got {self.column!r})")
         if self.encoding not in get_args(Encoding):
             raise self._refusal(
                 "encoding",
                 f"must be one of {', '.join(get_args(Encoding))} (got {self.encoding!r})",
             )
         for key in ("categories", "codes"):
-            content = names_tuple(getattr(self, key))
+            content = as_tuple(getattr(self, key))
             if content is None:
                 raise self._refusal(key, f"must be a list (got {shown(getattr(self, key))})")
             object.__setattr__(self, key, tuple(plain(item) for item in content))
@@ -80,7 +80,7 @@ class ModelInput:
             )
 
     def _refusal(self, key: str, message: str) -> InvalidProblem:
-        return at_key(key, f"the model's input '{self.column}': '{key}' {message}")
+        return refusal_at(key, f"the model's input '{self.column}': '{key}' {message}")
 
     @property
     def source(self) -> str:
@@ -185,17 +185,17 @@ class Interface:
 
     def __post_init__(self) -> None:
         if self.output not in get_args(Output):
-            raise at_key(
+            raise refusal_at(
                 "output", f"'output' must be probabilities or logits (got {self.output!r})"
             )
         for key in ("inputs", "classes"):
-            content = names_tuple(getattr(self, key))
+            content = as_tuple(getattr(self, key))
             if content is None:
-                raise at_key(key, f"'{key}' must be a list (got {shown(getattr(self, key))})")
+                raise refusal_at(key, f"'{key}' must be a list (got {shown(getattr(self, key))})")
             object.__setattr__(self, key, tuple(plain(item) for item in content))
         for name in self.classes:
             if not isinstance(name, (str, bool, int, float)):
-                raise at_key("classes", f"a class must be a text or a number (got {name!r})")
+                raise refusal_at("classes", f"a class must be a text or a number (got {name!r})")
         names = [entry.column for entry in self.inputs]
         if len(set(names)) != len(names):
-            raise at_key("inputs", f"the inputs' columns must differ (got {names!r})")
+            raise refusal_at("inputs", f"the inputs' columns must differ (got {names!r})")

@@ -23,14 +23,14 @@ from pear.problem.notebook import html_table, problem_frame
 from pear.problem.plan import Certificate, Plan, Step, make_plans
 from pear.problem.schema import toml_path
 from pear.problem.values import (
-    at_key,
+    as_tuple,
     check_type,
     class_key,
     is_finite,
     is_whole,
-    listed_of,
-    names_tuple,
     plain,
+    refusal_at,
+    tuple_of,
 )
 from pear.problem.wording import Words, check_phrase, phrase
 
@@ -77,28 +77,28 @@ class Goal:
 
     def __post_init__(self) -> None:
         if not is_finite(self.just_enough) or not 0 <= self.just_enough < 1:
-            raise at_key(
+            raise refusal_at(
                 "just_enough",
                 f"'just_enough' must be a number in [0, 1) (got {self.just_enough!r})",
             )
         if not isinstance(self.target, str):
-            raise at_key("target", f"'target' must be a text (got {self.target!r})")
-        classes = names_tuple(self.favourable)
+            raise refusal_at("target", f"'target' must be a text (got {self.target!r})")
+        classes = as_tuple(self.favourable)
         if classes is None:
-            raise at_key(
+            raise refusal_at(
                 "favourable", f"'favourable' must be a list of classes (got {self.favourable!r})"
             )
         for name in classes:
             if not isinstance(plain(name), (str, bool, int, float)):
-                raise at_key("favourable", f"a class must be a text or a number (got {name!r})")
+                raise refusal_at("favourable", f"a class must be a text or a number (got {name!r})")
         if len({class_key(plain(name)) for name in classes}) != len(classes):
-            raise at_key(
+            raise refusal_at(
                 "favourable",
                 f"'favourable' lists a class twice (got {list(classes)!r}); remove one of them",
             )
         object.__setattr__(self, "favourable", tuple(plain(name) for name in classes))
         if not is_finite(self.threshold) or not 0 <= self.threshold < 1:
-            raise at_key(
+            raise refusal_at(
                 "threshold", f"'threshold' must be a number in [0, 1) (got {self.threshold!r})"
             )
         if (
@@ -106,7 +106,7 @@ class Goal:
             or not 0 <= self.margin < 1
             or self.threshold + self.margin >= 1
         ):
-            raise at_key(
+            raise refusal_at(
                 "margin",
                 f"'margin' must be at least 0 and leave room below 1 (got {self.margin!r} "
                 f"above a threshold of {self.threshold!r})",
@@ -152,7 +152,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.rate is not None and not (is_finite(self.rate) and 0 <= self.rate < 1):
-            raise at_key("rate", f"'rate' must be a share in [0, 1) (got {self.rate!r})")
+            raise refusal_at("rate", f"'rate' must be a share in [0, 1) (got {self.rate!r})")
 
     def offer(self, record: Mapping[str, Any]) -> Offer | None:
         """The loan of a record; None where its amount is not known."""
@@ -179,16 +179,16 @@ class Archetype:
     def __post_init__(self) -> None:
         where = f"archetype '{self.name}'"
         if not isinstance(self.name, str) or not self.name:
-            raise at_key("name", f"an archetype's 'name' must be a text (got {self.name!r})")
+            raise refusal_at("name", f"an archetype's 'name' must be a text (got {self.name!r})")
         for key in ("mean", "spread"):
             content = tuple(plain(number) for number in getattr(self, key))
             if not all(is_finite(number) for number in content):
-                raise at_key(key, f"{where}: '{key}' must be finite numbers (got {content!r})")
+                raise refusal_at(key, f"{where}: '{key}' must be finite numbers (got {content!r})")
             object.__setattr__(self, key, content)
         if not all(number > 0 for number in self.spread):
-            raise at_key("spread", f"{where}: 'spread' must be positive (got {self.spread!r})")
+            raise refusal_at("spread", f"{where}: 'spread' must be positive (got {self.spread!r})")
         if not is_finite(self.share) or not self.share > 0:
-            raise at_key(
+            raise refusal_at(
                 "share", f"{where}: 'share' must be a positive number (got {self.share!r})"
             )
 
@@ -287,15 +287,15 @@ class Problem:
         edges: Iterable[tuple[str, str]] | None = None,
     ) -> None:
         if not isinstance(space, FeatureSpace):
-            space = FeatureSpace(listed_of(Feature, space, "the features"))
+            space = FeatureSpace(tuple_of(Feature, space, "the features"))
         if not isinstance(actions, ActionSpace):
-            actions = ActionSpace(space, listed_of(Action, actions, "the actions"))
+            actions = ActionSpace(space, tuple_of(Action, actions, "the actions"))
         if costs is not None and edges is not None:
             raise InvalidProblem("'edges' are in 'costs' already; give one of the two")
         pairs: Any = () if edges is None else edges
         costs = CostGraph(space, pairs) if costs is None else costs
         given = (space, actions, costs, goal or Goal(), max_length, name, weight_range or {})
-        kinds = listed_of(Archetype, archetypes, "'archetypes'")
+        kinds = tuple_of(Archetype, archetypes, "'archetypes'")
         rest = (default_range, kinds, model, prior, asked, words or {})
         stated = (*given, *rest, interface or Interface())
         for stored, value in zip(fields(self), stated, strict=True):
@@ -316,13 +316,13 @@ class Problem:
                 "and actions, or build all three on one FeatureSpace"
             )
         if not is_whole(self.max_length) or self.max_length < 1:
-            raise at_key(
+            raise refusal_at(
                 "max_length",
                 f"'max_length' must be a whole number of at least 1 (got {self.max_length!r})",
             )
         for key in ("name", "model", "prior"):
             if not isinstance(getattr(self, key), str):
-                raise at_key(key, f"'{key}' must be a text (got {getattr(self, key)!r})")
+                raise refusal_at(key, f"'{key}' must be a text (got {getattr(self, key)!r})")
         self._check_ranges()
         self._check_asked()
         self._check_words()
@@ -330,10 +330,10 @@ class Problem:
             entry.check(self.space[entry.source])
         names = [archetype.name for archetype in self.archetypes]
         if len(set(names)) != len(names):
-            raise at_key("archetypes", f"the archetypes' names must differ (got {names!r})")
+            raise refusal_at("archetypes", f"the archetypes' names must differ (got {names!r})")
         for archetype in self.archetypes:
             if not len(archetype.mean) == len(archetype.spread) == self.costs.n_weights:
-                raise at_key(
+                raise refusal_at(
                     "archetypes",
                     f"archetype '{archetype.name}' must give mean and spread of all "
                     f"{self.costs.n_weights} weights",
@@ -361,7 +361,7 @@ class Problem:
         known = self.costs.weight_names
         for name in self.weight_range:
             if name not in known:
-                raise at_key(
+                raise refusal_at(
                     toml_path("weights", "ranges", name),
                     f"there is no weight {name!r}; the weights are {', '.join(known)}",
                 )
@@ -374,7 +374,7 @@ class Problem:
             name = getattr(self.asked, key)
             known = [feature.name for feature in self.space.features if feature.is_number]
             if (name or key == "amount") and name not in known:
-                raise at_key(
+                raise refusal_at(
                     f"asked.{key}",
                     f"'{key}' must name a feature that is a number (got {name!r}); "
                     f"these are {', '.join(known)}",
@@ -391,14 +391,14 @@ class Problem:
             for key, names in known.items():
                 for name in getattr(said, key):
                     if name not in names:
-                        raise at_key(
+                        raise refusal_at(
                             toml_path("words", language, key, name),
                             f"there is nothing called {name!r}; there are {', '.join(names)}",
                         )
             for name, categories in said.categories.items():
                 for category in categories:
                     if category not in self.space[name].categories:
-                        raise at_key(
+                        raise refusal_at(
                             toml_path("words", language, "categories", name, category),
                             f"'{name}' has no category {category!r}; "
                             f"it has {', '.join(self.space[name].categories)}",
@@ -569,11 +569,11 @@ class Problem:
 
 def _range(name: str, pair: Any) -> tuple[float, float]:
     key = "weights.default" if name == "default" else toml_path("weights", "ranges", name)
-    ends = names_tuple(pair)
+    ends = as_tuple(pair)
     if ends is None or len(ends) != 2 or not all(is_finite(end) for end in ends):
-        raise at_key(key, f"the range of weight '{name}' must be two numbers (got {pair!r})")
+        raise refusal_at(key, f"the range of weight '{name}' must be two numbers (got {pair!r})")
     if not ends[0] < ends[1]:
-        raise at_key(key, f"the range of weight '{name}' must increase (got {list(ends)!r})")
+        raise refusal_at(key, f"the range of weight '{name}' must increase (got {list(ends)!r})")
     return plain(ends[0]), plain(ends[1])
 
 

@@ -78,7 +78,7 @@ def middle_states(problem: Problem) -> States:
     return np.array([low, high])
 
 
-def odd_actions(problem: Problem, states: States | None = None) -> list[str]:
+def doubts_about(problem: Problem, states: States | None = None) -> list[str]:
     """What somebody should review, as sentences; more is checked where states ``(n, d)`` are
     given."""
     found = [

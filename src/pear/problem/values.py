@@ -82,7 +82,7 @@ def shown(value: Any) -> str:
     return "None" if value is None else f"{plain(value)!r} that is {kind_of(value)}"
 
 
-def at_key(key: str, message: str) -> InvalidProblem:
+def refusal_at(key: str, message: str) -> InvalidProblem:
     """A refusal that remembers which key of ``problem.toml`` it is about."""
     error = InvalidProblem(message)
     error.key = key
@@ -92,7 +92,7 @@ def at_key(key: str, message: str) -> InvalidProblem:
 LISTS = (list, tuple, range, np.ndarray, pd.Series, pd.Index)
 
 
-def names_tuple(values: Any) -> tuple[Any, ...] | None:
+def as_tuple(values: Any) -> tuple[Any, ...] | None:
     """A list, an array or the like as a tuple; None for anything else, a text in particular."""
     return tuple(values) if isinstance(values, LISTS) else None
 
@@ -103,7 +103,7 @@ def check_type(key: str, value: Any, kind: type) -> None:
         raise InvalidSetting(f"'{key}' must be a {kind.__name__} (got {value!r:.100})")
 
 
-def listed_of(kind: type, values: Any, what: str) -> tuple[Any, ...]:
+def tuple_of(kind: type, values: Any, what: str) -> tuple[Any, ...]:
     """Any number of objects of a class as a tuple; ``what`` names them in the refusal."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidProblem(f"{what} must be a list of {kind.__name__} (got {values!r:.100})")

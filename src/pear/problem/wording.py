@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pear.problem.values import at_key, shown
+from pear.problem.values import refusal_at, shown
 
 if TYPE_CHECKING:
     from pear.problem.actions import Action
@@ -91,10 +91,10 @@ class Words:
             tables["categories"] = self.categories
         for key, said in tables.items():
             if not isinstance(said, Mapping):
-                raise at_key(key, f"'{key}' must be a table of texts (got {shown(said)})")
+                raise refusal_at(key, f"'{key}' must be a table of texts (got {shown(said)})")
             for name, text in said.items():
                 if not isinstance(text, str):
-                    raise at_key(key, f"'{key}' of '{name}' must be a text (got {shown(text)})")
+                    raise refusal_at(key, f"'{key}' of '{name}' must be a text (got {shown(text)})")
 
 
 def in_language(table: Mapping[str, T], language: str) -> T:
@@ -163,20 +163,22 @@ def check_phrase(where: str, template: Any) -> None:
     """Refuse a phrase with fields that no step has."""
     remedy = f"use only {', '.join('{' + name + '}' for name in PHRASE_FIELDS)}"
     if not isinstance(template, str):
-        raise at_key("phrase", f"{where}: 'phrase' must be a text (got {shown(template)})")
+        raise refusal_at("phrase", f"{where}: 'phrase' must be a text (got {shown(template)})")
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:
-        raise at_key(
+        raise refusal_at(
             "phrase", f"{where}: 'phrase' {template!r} cannot be read ({error}); {remedy}"
         ) from None
     for _, name, form, conversion in parts:
         if name is None:
             continue
         if name not in PHRASE_FIELDS or conversion:
-            raise at_key("phrase", f"{where}: 'phrase' has the unknown field {{{name}}}; {remedy}")
+            raise refusal_at(
+                "phrase", f"{where}: 'phrase' has the unknown field {{{name}}}; {remedy}"
+            )
         if form and form.count("|") != 1:
-            raise at_key(
+            raise refusal_at(
                 "phrase",
                 f"{where}: 'phrase' has {{{name}:{form}}}; after the colon write what is counted, "
                 "for one and for many: {before:bill|bills}",

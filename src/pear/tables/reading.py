@@ -55,7 +55,7 @@ PIECE = 8_192
 DECIMAL_COMMA = r"^\s*(-?\d+),(\d+)\s*$"
 
 
-class Broken(NamedTuple):
+class UnreadableRow(NamedTuple):
     """Why a row could not be read, and how many lines of the file it runs over."""
 
     reason: str
@@ -74,7 +74,7 @@ class Chunk:
     first: int
     size: int
     frame: pd.DataFrame
-    broken: Mapping[int, Broken] = field(default_factory=dict)
+    broken: Mapping[int, UnreadableRow] = field(default_factory=dict)
     starts: tuple[tuple[int, str], ...] = ()
     """Files these rows are from: the number of each file's first row, and its name."""
 
@@ -109,7 +109,7 @@ class Source:
         size = next(sizes)
         number = first = start = end = 0
         held: list[pd.DataFrame] = []
-        broken: dict[int, Broken] = {}
+        broken: dict[int, UnreadableRow] = {}
         starts: list[tuple[int, str]] = []
         for file in self.files:
             starts.append((start, file.name))
@@ -167,7 +167,7 @@ def open_table(path: str | os.PathLike[str]) -> Source:
     return Source(place, files, columns or (), rows, digest.hexdigest())
 
 
-def read_table(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Mapping[int, Broken]]:
+def read_table(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Mapping[int, UnreadableRow]]:
     """A whole table with the kinds of its columns guessed, and the rows that cannot be read.
 
     A column of text is one of numbers where every cell is a number or missing; in others a
@@ -276,7 +276,7 @@ class _Piece:
     """Rows of one file up to ``end``: ``frame`` is indexed by their number in the file."""
 
     frame: pd.DataFrame
-    broken: Mapping[int, Broken]
+    broken: Mapping[int, UnreadableRow]
     end: int
 
 
@@ -306,7 +306,7 @@ def _chunk(
     first: int,
     size: int,
     frame: pd.DataFrame,
-    broken: dict[int, Broken],
+    broken: dict[int, UnreadableRow],
     starts: list[tuple[int, str]],
 ) -> Chunk:
     """A chunk; what is broken in it leaves ``broken``."""
@@ -399,7 +399,7 @@ class _Text:
         back = np.argsort(order)
         first_line = (count.line + np.cumsum(all_lines) - all_lines)[back].astype(np.int64)
         row_number = (count.row + np.cumsum(people[order]) - 1)[back]
-        broken: dict[int, Broken] = {}
+        broken: dict[int, UnreadableRow] = {}
         for i, row in enumerate(among, n):
             if people[i]:
                 reason = f"line {first_line[i]} has {row.actual_columns} cells and the header "
@@ -409,7 +409,7 @@ class _Text:
         kept = people[:n].copy()
         for place in np.flatnonzero(lines > 1).tolist() if width > 2 else ():
             cells = [column[place].as_py() for column in batch.columns]
-            if kept[place] and _swallowed(cells, width, self.separator):
+            if kept[place] and _holds_rows(cells, width, self.separator):
                 broken[int(row_number[place])] = _broken(
                     "a cell holds what look like further rows",
                     int(first_line[place]),
@@ -444,22 +444,22 @@ class _Count(NamedTuple):
     line: int = 1
 
 
-def _broken(reason: str, line: int, lines: int) -> Broken:
+def _broken(reason: str, line: int, lines: int) -> UnreadableRow:
     if lines > 1:
         last = line + lines - 1
         reason += f'; lines {line} to {last} were read as one: close the quote (") in them'
-    return Broken(reason, lines)
+    return UnreadableRow(reason, lines)
 
 
 def _left_open(lines: list[str]) -> bool:
     return "".join(lines).count('"') % 2 == 1
 
 
-def _swallowed(cells: list[str], width: int, separator: str) -> bool:
+def _holds_rows(cells: list[str], width: int, separator: str) -> bool:
     """Whether a line within a cell has as many separators as a row, or the last one as many as
     stand before the cell: then it was a row.
 
-    >>> _swallowed(["1", "2", "a\\n3,4,b\\n5,6,c"], 3, ",")
+    >>> _holds_rows(["1", "2", "a\\n3,4,b\\n5,6,c"], 3, ",")
     True
     """
     for place, cell in enumerate(cells):

@@ -381,7 +381,7 @@ def _of_torch(module: Any, real: BlackBox) -> tuple[Any, dict[str, str]]:
     if not isinstance(function.encode, Inputs):
         raise ModelError("'encode' cannot be written as ONNX; declare the columns as 'inputs'")
     parameter = next(iter(module.parameters()), None)
-    some = torch.as_tensor(function.some_inputs()[:2])
+    some = torch.as_tensor(function.probe_inputs()[:2])
     some = some if parameter is None else some.to(dtype=parameter.dtype, device=parameter.device)
     file = io.BytesIO()
     with warnings.catch_warnings():

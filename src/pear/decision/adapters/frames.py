@@ -42,7 +42,7 @@ class FrameMaker:
         *,
         declared: Sequence[ModelInput] = (),
         category_dtype: bool = False,
-        learnt: Mapping[str, Learnt] | None = None,
+        learnt: Mapping[str, LearntValues] | None = None,
     ) -> None:
         self.sources, absent, strange = sources_of(columns, declared, space)
         if absent:
@@ -74,7 +74,7 @@ class FrameMaker:
         self._values = {
             name: values
             for name in columns
-            if (values := self._looked_up(name, (learnt or {}).get(name))) is not None
+            if (values := self._values_table(name, (learnt or {}).get(name))) is not None
         }
 
     def values_of(self, column: str) -> Feature | None:
@@ -87,7 +87,7 @@ class FrameMaker:
         values = self._values.get(column)
         return [False, True] if values is None else list(values[:-1])
 
-    def _looked_up(self, column: str, learnt: Learnt | None) -> NDArray[np.object_] | None:
+    def _values_table(self, column: str, learnt: LearntValues | None) -> NDArray[np.object_] | None:
         """What the model gets for each code of a feature; the last one is for a missing value."""
         feature = self.values_of(column)
         if feature is None or feature.is_number:
@@ -128,7 +128,7 @@ class FrameMaker:
         known = [value for value in self._values[name] if not is_missing(value)]
         return pd.Categorical(values, categories=pd.Index(dict.fromkeys(known), dtype=object))
 
-    def plainly(self, record: Mapping[str, Any]) -> pd.DataFrame:
+    def encode_record(self, record: Mapping[str, Any]) -> pd.DataFrame:
         """The row of one record, made value by value, as any other program would."""
         row: dict[str, Any] = {}
         for name, entry in self.sources.items():
@@ -162,7 +162,7 @@ def _is_value(entry: ModelInput, space: FeatureSpace) -> bool:
 
 
 @dataclass(frozen=True)
-class Before:
+class Imputation:
     """What happens to a column before an encoder reads it: whether an imputer fills it.
 
     ``missing`` is what stands for a missing value in the column, NaN or None.
@@ -173,7 +173,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearntValues:
     """The values of one column that an encoder learnt, missing ones left out.
 
     ``missing`` is what stands for a missing value, NaN or None; ``takes_missing`` tells whether the
@@ -189,8 +189,10 @@ class Learnt:
         """A category as the model learnt it: the number 2, where it learnt no text "2", and without
         the spaces around it, where it learnt it so.
 
-        >>> Learnt("grade", (1, 2, 3)).spelled("2"), Learnt("job", ("none", "part")).spelled("part")
-        (2, 'part')
+        >>> LearntValues("grade", (1, 2, 3)).spelled("2")
+        2
+        >>> LearntValues("job", ("none", "part")).spelled("part")
+        'part'
         """
         same = [value for value in self.values if _spelling(value).strip() == text.strip()]
         return text if text in self.values or len(same) != 1 else same[0]
@@ -202,16 +204,18 @@ def _spelling(value: Any) -> str:
     return str(plain(value))
 
 
-def learnt_values(model: Any, frame: FrameMaker) -> dict[str, Learnt]:
+def learnt_values(model: Any, frame: FrameMaker) -> dict[str, LearntValues]:
     """What is known of each column of a table; where two encoders read a column, the first one
     counts."""
-    found: dict[str, Learnt] = {}
-    for learnt in _learnt(model, dict.fromkeys(frame.columns, Before()), frame):
+    found: dict[str, LearntValues] = {}
+    for learnt in _learnt(model, dict.fromkeys(frame.columns, Imputation()), frame):
         found.setdefault(learnt.column, learnt)
     return found
 
 
-def check_known_values(learnt: Mapping[str, Learnt], frame: FrameMaker, name: str) -> list[str]:
+def check_known_values(
+    learnt: Mapping[str, LearntValues], frame: FrameMaker, name: str
+) -> list[str]:
     """Refuse a feature if the model knows none of its values; warn about single values it does not
     know."""
     doubts: list[str] = []
@@ -236,7 +240,9 @@ def check_known_values(learnt: Mapping[str, Learnt], frame: FrameMaker, name: st
     return doubts
 
 
-def _missing_doubts(known: Learnt, feature: Feature, frame: FrameMaker, name: str) -> list[str]:
+def _missing_doubts(
+    known: LearntValues, feature: Feature, frame: FrameMaker, name: str
+) -> list[str]:
     """Whether a missing value reaches the model as one that it has learnt."""
     column = known.column
     if not feature.may_be_missing or frame.sources[column].missing is not None:
@@ -262,13 +268,15 @@ def _shown(values: Any) -> str:
     return ", ".join(repr(value) for value in values[:6]) + ("…" if values[6:] else "")
 
 
-def _remedy(known: Learnt) -> str:
+def _remedy(known: LearntValues) -> str:
     if all(isinstance(value, str) for value in known.values):
         return "make the feature categorical, with these as its categories"
     return "correct the feature's kind and categories"
 
 
-def _learnt(model: Any, given: Mapping[str, Before], frame: FrameMaker) -> Iterator[Learnt]:
+def _learnt(
+    model: Any, given: Mapping[str, Imputation], frame: FrameMaker
+) -> Iterator[LearntValues]:
     """What every encoder inside a model learnt of the columns it is ``given``, in their order."""
     columns = tuple(given)
     if getattr(model, "steps", None):
@@ -278,7 +286,7 @@ def _learnt(model: Any, given: Mapping[str, Before], frame: FrameMaker) -> Itera
             if not _keeps_columns(step, columns):
                 return
             own = None if step.missing_values is None else np.nan
-            given = {column: Before(True, own) for column in columns}
+            given = {column: Imputation(True, own) for column in columns}
     elif hasattr(model, "transformers_"):
         for _, part, chosen in model.transformers_:
             names = chosen_names(chosen, columns)
@@ -310,14 +318,14 @@ def _inner(model: Any) -> list[Any]:
     return [part.estimator for part in calibrated] or [e for e in voting if hasattr(e, "steps")]
 
 
-def _of_encoder(column: str, before: Before, values: list[Any]) -> Learnt:
+def _of_encoder(column: str, imputation: Imputation, values: list[Any]) -> LearntValues:
     stated = tuple(value for value in values if not is_missing(value))
     gone = [value for value in values if is_missing(value)]
-    missing = None if gone and all(value is None for value in gone) else before.missing
-    return Learnt(column, stated, missing, takes_missing=bool(gone) or before.filled)
+    missing = None if gone and all(value is None for value in gone) else imputation.missing
+    return LearntValues(column, stated, missing, takes_missing=bool(gone) or imputation.filled)
 
 
-def _of_lightgbm(model: Any, columns: tuple[str, ...], frame: FrameMaker) -> Iterator[Learnt]:
+def _of_lightgbm(model: Any, columns: tuple[str, ...], frame: FrameMaker) -> Iterator[LearntValues]:
     """LightGBM keeps the categories of its columns of pandas categories, without their names."""
     learnt = model._Booster.pandas_categorical
     texts = [
@@ -333,7 +341,7 @@ def _of_lightgbm(model: Any, columns: tuple[str, ...], frame: FrameMaker) -> Ite
             f"({', '.join(texts) or 'none'}); make those categorical that were so in its training"
         )
     for column, values in zip(texts, learnt, strict=True):
-        yield Learnt(column, tuple(values))
+        yield LearntValues(column, tuple(values))
 
 
 def _keeps_columns(step: Any, columns: tuple[str, ...]) -> bool:

@@ -101,7 +101,7 @@ def load_model(
         models = load_models(source, problem, trusted=trusted, **settings)
         return models[0] if len(models) == 1 else several(models, agree)
     if isinstance(source, BlackBox):
-        source.refuse_another(problem)
+        source.check_problem(problem)
         return source
     if not isinstance(source, (str, os.PathLike)):
         return _in_memory(source, problem, settings)

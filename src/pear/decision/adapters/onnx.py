@@ -19,11 +19,11 @@ from pear.arrays import Floats
 from pear.decision.adapters.torch import (
     Output,
     check_output,
+    extreme_inputs,
     probabilities,
     refuse_probabilities,
-    wild,
 )
-from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
+from pear.decision.blackbox import BlackBox, probe_states, require_class_names
 from pear.decision.encoding import (
     Inputs,
     MatrixScores,
@@ -91,7 +91,7 @@ def from_onnx(
         refuse_probabilities(function.probed, name)
     known = tuple(classes) or problem.interface.classes or function.classes
     if function.answers_one_number:
-        refuse_nameless(problem.goal, known, name)
+        require_class_names(problem.goal, known, name)
     return BlackBox(
         function,
         problem.space,
@@ -168,11 +168,11 @@ class OnnxScores:
     def __call__(self, states: States) -> Floats:
         return self._scores(self.feed(states))
 
-    def plainly(self, record: dict[str, Any]) -> Floats:
+    def score_record(self, record: dict[str, Any]) -> Floats:
         """Scores of one record, its inputs made one by one."""
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
-            made = np.array([self._matrix.plainly(record)], float)
+            made = np.array([self._matrix.encode_record(record)], float)
             return self._scores({name: _as_kind(made, kind, name, self.name)})
         feed = {}
         for name, kind, shape in self._inputs:
@@ -203,16 +203,16 @@ class OnnxScores:
         )
 
     def probed(self) -> list[Any]:
-        """What the model itself answers for plausible and for wild inputs."""
+        """What the model itself answers for plausible and for extreme inputs."""
         states = probe_states(self.space, 64, np.random.default_rng(4))
         if self._matrix is not None:
             [(name, kind, _)] = self._inputs
             given = self._matrix(states)
-            feeds = [{name: x.astype(_DTYPES[kind])} for x in (given, wild(given))]
+            feeds = [{name: x.astype(_DTYPES[kind])} for x in (given, extreme_inputs(given))]
         else:
             far = states.copy()
             numbers = [i for i, f in enumerate(self.space.features) if f.is_number]
-            far[:, numbers] = wild(states[:, numbers])
+            far[:, numbers] = extreme_inputs(states[:, numbers])
             feeds = [self.feed(states), self.feed(far)]
         return [self._run(feed) for feed in feeds]
 

@@ -14,7 +14,12 @@ import pandas as pd
 from scipy.special import expit
 
 from pear.arrays import Floats
-from pear.decision.adapters.frames import FrameMaker, Learnt, check_known_values, learnt_values
+from pear.decision.adapters.frames import (
+    FrameMaker,
+    LearntValues,
+    check_known_values,
+    learnt_values,
+)
 from pear.decision.blackbox import BlackBox, probe_states
 from pear.decision.encoding import (
     Inputs,
@@ -88,7 +93,7 @@ def from_sklearn(
     kind = inputs if isinstance(inputs, str) else "auto"
     columns = column_names(model)
     doubts: list[str] = []
-    learnt: dict[str, Learnt] = {}
+    learnt: dict[str, LearntValues] = {}
     maker: FrameMaker | Inputs
     if kind == "frame" or (kind == "auto" and columns):
         maker = _frame(model, space, columns, declared, category_dtype, name)
@@ -111,7 +116,7 @@ def from_sklearn(
     black_box = BlackBox(function, space, problem.goal, name, classes, uses=uses)
     if isinstance(maker, FrameMaker):
         doubts += spelling_doubts(function.of_table, maker, learnt, name)
-    black_box.doubts = (*doubts, *own_decisions(black_box, function))
+    black_box.doubts = (*doubts, *threshold_doubts(black_box, function))
     return black_box.checked()
 
 
@@ -138,7 +143,7 @@ def _refuse_unfitted(model: Any, name: str) -> None:
         raise ModelError(f"model '{name}' is not fitted; fit it on the training data first")
 
 
-def own_decisions(black_box: BlackBox, function: SklearnScores) -> list[str]:
+def threshold_doubts(black_box: BlackBox, function: SklearnScores) -> list[str]:
     """A warning where the model's own ``predict`` disagrees with the problem's threshold.
 
     A threshold other than one half is taken as intended, unless the model has one of its own.
@@ -196,9 +201,9 @@ class SklearnScores:
             return self._scores(final_estimator(self.model), self.fast.for_final(states))
         return self._scores(self.model, self.table(states))
 
-    def plainly(self, record: dict[str, Any]) -> Floats:
+    def score_record(self, record: dict[str, Any]) -> Floats:
         """Scores of one record through the whole pipeline, as any other program would ask."""
-        made: Any = self.maker.plainly(record)
+        made: Any = self.maker.encode_record(record)
         return self._scores(self.model, np.array([made]) if isinstance(made, list) else made)
 
     def _scores(self, model: Any, table: Any) -> Floats:
@@ -381,7 +386,7 @@ def _wants_category_dtype(model: Any, made: Sequence[FrameMaker], name: str) -> 
         return True
     if getattr(model, "is_categorical_", None) is not None:
         return getattr(model, "categorical_features", None) == "from_dtype"
-    if getattr(model, "steps", None) is None and not _holds_others(model):
+    if getattr(model, "steps", None) is None and not _is_composite(model):
         return False
     # An encoder further in takes texts, an estimator further in may want categoricals: try both.
     ask = getattr(model, "predict_proba", None) or getattr(model, "predict", None)
@@ -403,7 +408,7 @@ def _wants_category_dtype(model: Any, made: Sequence[FrameMaker], name: str) -> 
     )
 
 
-def _holds_others(model: Any) -> bool:
+def _is_composite(model: Any) -> bool:
     """Whether an estimator is made of further ones: a search, a calibration, a vote."""
     return any(
         hasattr(model, part)

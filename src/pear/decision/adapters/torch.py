@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from pear.arrays import Floats
-from pear.decision.blackbox import BlackBox, probe_states, refuse_nameless
+from pear.decision.blackbox import BlackBox, probe_states, require_class_names
 from pear.decision.encoding import Inputs, MatrixScores, what_to_declare
 from pear.errors import InvalidSetting, ModelError
 from pear.optional import require
@@ -72,11 +72,13 @@ def from_torch(
     )
     _check_columns(function, name)
     if output == "logits":
-        given = function.some_inputs()
-        refuse_probabilities(lambda: (function.raw(x) for x in (given, wild(given))), name)
+        given = function.probe_inputs()
+        refuse_probabilities(
+            lambda: (function.raw(x) for x in (given, extreme_inputs(given))), name
+        )
     known = tuple(classes) or problem.interface.classes
     if _answers_one_number(function):
-        refuse_nameless(problem.goal, known, name)
+        require_class_names(problem.goal, known, name)
     return BlackBox(function, problem.space, problem.goal, name=name, classes=known).checked()
 
 
@@ -111,20 +113,20 @@ class TorchScores:
             result = self.module(torch.as_tensor(matrix).to(**settings))
         return np.asarray(result.detach().cpu().numpy(), float)
 
-    def plainly(self, record: dict[str, Any]) -> Floats:
+    def score_record(self, record: dict[str, Any]) -> Floats:
         """Scores of one record, its columns made one by one."""
         if not isinstance(self.encode, Inputs):
             return self(self.space.encode([record]))
-        return self._answered(np.array([self.encode.plainly(record)]))
+        return self._answered(np.array([self.encode.encode_record(record)]))
 
-    def some_inputs(self) -> Floats:
+    def probe_inputs(self) -> Floats:
         """Inputs of plausible people ``(n, columns)``."""
         return np.asarray(self.encode(probe_states(self.space, 64, np.random.default_rng(4))))
 
 
 def _check_columns(function: TorchScores, name: str) -> None:
     """Refuse declared columns that the module's first layer does not take."""
-    given = function.some_inputs().shape[1]
+    given = function.probe_inputs().shape[1]
     layers = (layer for layer in function.module.modules() if hasattr(layer, "in_features"))
     first = next(layers, None)
     if first is not None and isinstance(function.encode, Inputs) and first.in_features != given:
@@ -136,7 +138,7 @@ def _check_columns(function: TorchScores, name: str) -> None:
 
 def _answers_one_number(function: TorchScores) -> bool:
     try:
-        return np.size(function.raw(function.some_inputs()[:1])) == 1
+        return np.size(function.raw(function.probe_inputs()[:1])) == 1
     except Exception:
         return False  # Asking for scores reports what fails, with the row.
 
@@ -144,7 +146,7 @@ def _answers_one_number(function: TorchScores) -> bool:
 def refuse_probabilities(ask: Callable[[], Iterable[Floats]], name: str) -> None:
     """Refuse logits that are probabilities already: a second sigmoid would bring all near 1/2.
 
-    ``ask`` gives the model's own answers for plausible and for wild inputs: one that ends in a
+    ``ask`` gives the model's own answers for plausible and for extreme inputs: one that ends in a
     sigmoid or a softmax stays in [0, 1] whatever it is given.
     """
     try:
@@ -160,7 +162,7 @@ def refuse_probabilities(ask: Callable[[], Iterable[Floats]], name: str) -> None
         )
 
 
-def wild(inputs: Floats) -> Floats:
+def extreme_inputs(inputs: Floats) -> Floats:
     """Inputs far out on both sides, of the shape of plausible ones."""
     signs = np.random.default_rng(5).choice([-1.0, 1.0], inputs.shape)
     return np.asarray(1e3 * signs * (np.abs(np.nan_to_num(inputs)) + 1.0))

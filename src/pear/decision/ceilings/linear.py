@@ -15,10 +15,10 @@ from pear.decision.ceilings.margins import (
     SINGLE,
     EncodedOptions,
     Matrix,
-    Reading,
+    ReadModel,
     Sigmoid,
     Specialised,
-    blank,
+    empty_fields,
     favoured,
     largest,
 )
@@ -41,7 +41,7 @@ class Linear:
     def margins(self, matrix: Matrix) -> Matrix:
         return np.asarray(self.inputs(matrix) @ self.weights + self.bias)
 
-    def seen(self) -> NDArray[np.intp]:
+    def used_columns(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.weights)
 
     def specialise(
@@ -50,7 +50,7 @@ class Linear:
         parts = options.rows * self.weights
         if not np.isfinite(parts).all():
             return None
-        fields = blank(len(options.counts), options.counts)
+        fields = empty_fields(len(options.counts), options.counts)
         for feature, count in enumerate(options.counts):
             rows = slice(options.first[feature], options.first[feature] + count)
             mine = parts[rows][:, options.owner == feature].sum(axis=1)
@@ -61,7 +61,7 @@ class Linear:
         return Specialised(kind=LINEAR, required=required - slack, **fields)
 
 
-def linear(model: Any, columns: Sequence[int]) -> Reading | None:
+def linear(model: Any, columns: Sequence[int]) -> ReadModel | None:
     """A scikit-learn model with one row of coefficients."""
     side = favoured(columns, 2)
     weights = np.atleast_2d(np.asarray(model.coef_, float))
@@ -73,10 +73,10 @@ def linear(model: Any, columns: Sequence[int]) -> Reading | None:
     # Columns in single precision are multiplied by such coefficients in single precision.
     single = model.coef_.dtype == np.float32
     read = Linear(side * weights[0], side * bias, single, 2.0**-24 if single else 2.0**-53)
-    return Reading(read, Sigmoid(error=SINGLE) if single else Sigmoid(), "the coefficients")
+    return ReadModel(read, Sigmoid(error=SINGLE) if single else Sigmoid(), "the coefficients")
 
 
-LINEAR_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = dict.fromkeys(
+LINEAR_READERS: dict[str, Callable[[Any, Sequence[int]], ReadModel | None]] = dict.fromkeys(
     (
         "LogisticRegression",
         "LogisticRegressionCV",

@@ -39,7 +39,7 @@ class Readable(Protocol):
     def margins(self, matrix: Matrix) -> Matrix:
         """The margin of encoded rows ``(n, D)``, shape ``(n,)``."""
 
-    def seen(self) -> NDArray[np.intp]:
+    def used_columns(self) -> NDArray[np.intp]:
         """The inputs that can change the margin, as columns."""
 
     def specialise(
@@ -49,7 +49,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadModel:
     """What was found inside a model."""
 
     model: Any
@@ -121,7 +121,7 @@ class Calibrated:
         return np.asarray(self.calibrate(self.inner.score(margins)), float)
 
     def required(self, score: float) -> float:
-        """Reading by halving among the inner scores: the largest that surely is not enough."""
+        """Found by halving among the inner scores: the largest that surely is not enough."""
         low, high = -1e6, 1e6
         for _ in range(200):
             middle = (low + high) / 2
@@ -179,8 +179,8 @@ class Specialised(NamedTuple):
     that leaf l does not allow all options of are ``part_feature`` from ``first_part[l]`` on, with
     the options it allows as ``part_bits``. Networks: ``steps`` ``(F, V, H)`` is what each option
     adds to the first layer's sums ``hidden`` ``(F + 1, H)``; ``weights``, ``biases`` of the later
-    layers one after the other, ``sizes`` of all layers, ``bends`` their activations; ``low`` and
-    ``high`` ``(F + 2, neurons)`` bound the sums of all hidden layers for the options ``seen``
+    layers one after the other, ``sizes`` of all layers, their ``activations``; ``low`` and ``high``
+    ``(F + 2, neurons)`` bound the sums of all hidden layers for the options ``seen``
     ``(F + 1, F, V)`` and ``seen_remaining`` changes, their last row for all of them; ``widen``
     ``(neurons,)`` is more than their rounding; ``lines`` ``(4, neurons)`` is a work area.
     """
@@ -209,7 +209,7 @@ class Specialised(NamedTuple):
     weights: Floats
     biases: Floats
     sizes: NDArray[np.int64]
-    bends: Floats
+    activations: Floats
     low: Floats
     high: Floats
     widen: Floats
@@ -218,7 +218,7 @@ class Specialised(NamedTuple):
     lines: Floats
 
 
-def blank(n_features: int, counts: NDArray[np.int64]) -> dict[str, Any]:
+def empty_fields(n_features: int, counts: NDArray[np.int64]) -> dict[str, Any]:
     """Arrays of every field, empty where a kind of model has no use for them."""
     most = int(counts.max(initial=1))
     everything = np.uint64(2**n_features - 1) if n_features < 64 else np.uint64(2**64 - 1)
@@ -245,7 +245,7 @@ def blank(n_features: int, counts: NDArray[np.int64]) -> dict[str, Any]:
         "weights": np.zeros(0),
         "biases": np.zeros(0),
         "sizes": np.zeros(0, np.int64),
-        "bends": np.zeros(0),
+        "activations": np.zeros(0),
         "low": np.zeros((1, 0)),
         "high": np.zeros((1, 0)),
         "widen": np.zeros(0),

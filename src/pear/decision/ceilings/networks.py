@@ -28,10 +28,10 @@ from pear.decision.ceilings.margins import (
     SINGLE,
     EncodedOptions,
     Matrix,
-    Reading,
+    ReadModel,
     Sigmoid,
     Specialised,
-    blank,
+    empty_fields,
     favoured,
     largest,
 )
@@ -46,12 +46,12 @@ SIGMOID, TANH = -1.0, -2.0
 class Layers:
     """Weights ``(inputs, outputs)`` and bias ``(outputs,)`` of each layer; the last has one output.
 
-    ``bends`` are the activations between them, one less than there are layers. ``rounding`` is
-    the relative error of one operation; ``single`` rounds the inputs to single precision.
+    ``activations`` between them are one less than there are layers. ``rounding`` is the relative
+    error of one operation; ``single`` rounds the inputs to single precision.
     """
 
     layers: tuple[tuple[Matrix, Matrix], ...]
-    bends: tuple[float, ...]
+    activations: tuple[float, ...]
     single: bool = False
     rounding: float = 2.0**-53
 
@@ -67,12 +67,12 @@ class Layers:
 
     def margins(self, matrix: Matrix) -> Matrix:
         values = self.inputs(matrix)
-        for (weights, bias), bend in zip(self.layers, self.bends, strict=False):
-            values = _activated(values @ weights + bias, bend)
+        for (weights, bias), activation in zip(self.layers, self.activations, strict=False):
+            values = _activated(values @ weights + bias, activation)
         weights, bias = self.layers[-1]
         return np.asarray((values @ weights + bias)[:, 0])
 
-    def seen(self) -> NDArray[np.intp]:
+    def used_columns(self) -> NDArray[np.intp]:
         return np.flatnonzero((self.layers[0][0] != 0).any(axis=1))
 
     def specialise(
@@ -82,7 +82,7 @@ class Layers:
         if not np.isfinite(options.rows).all():
             return None
         n_features = len(options.counts)
-        fields = blank(n_features, options.counts)
+        fields = empty_fields(n_features, options.counts)
         sizes = np.array([len(b) for _, b in self.layers], np.int64)
         n_neurons = int(sizes[:-1].sum())
         sums, slack = self._rounding(options.rows)
@@ -93,7 +93,7 @@ class Layers:
             "weights": np.concatenate([w.ravel() for w, _ in self.layers[1:]]),
             "biases": np.concatenate([b for _, b in self.layers[1:]]),
             "sizes": sizes,
-            "bends": np.array(self.bends, float),
+            "activations": np.array(self.activations, float),
             "low": np.full((n_features + 2, n_neurons), -np.inf),
             "high": np.full((n_features + 2, n_neurons), np.inf),
             "widen": 2.0**-52 * np.concatenate(sums[:-1]),
@@ -133,11 +133,11 @@ class Layers:
         """
         operations = 4.0 * (rows.shape[1] + sum(len(bias) for _, bias in self.layers) + 64)
         size, error, sums = np.abs(rows).max(axis=0), np.zeros(rows.shape[1]), []
-        for (weights, bias), bend in zip(self.layers, (*self.bends, 0.0), strict=True):
+        for (weights, bias), activation in zip(self.layers, (*self.activations, 0.0), strict=True):
             size = size @ np.abs(weights) + np.abs(bias)
             error = error @ np.abs(weights) + operations * size
             sums.append(operations * size)
-            if bend < 0:
+            if activation < 0:
                 size = np.minimum(size, 1.0)
                 error = error + operations
         return sums, (self.rounding + 2.0**-48) * float(error[0])
@@ -164,8 +164,10 @@ class ReducedNetwork:
             block = slice(first, first + BLOCK)
             values = np.repeat(self.start[None], len(margins[block]), axis=0)
             _add_steps(self.steps, assignments[block], values)
-            for (weights, bias), bend in zip(self.model.layers[1:], self.model.bends, strict=True):
-                values = _activated(values, bend) @ weights
+            for (weights, bias), activation in zip(
+                self.model.layers[1:], self.model.activations, strict=True
+            ):
+                values = _activated(values, activation) @ weights
                 values += bias
             margins[block] = values[:, 0]
         return margins
@@ -182,12 +184,12 @@ def _add_steps(steps: Matrix, assignments: NDArray[np.intp], sums: Matrix) -> No
                     sums[number, neuron] += steps[feature, option, neuron]
 
 
-def _activated(values: Matrix, bend: float) -> Matrix:
-    if bend == TANH:
+def _activated(values: Matrix, activation: float) -> Matrix:
+    if activation == TANH:
         return np.tanh(values)
-    if bend == SIGMOID:
+    if activation == SIGMOID:
         return np.asarray(expit(values))
-    return np.maximum(values, bend * values) if bend else np.maximum(values, 0.0)
+    return np.maximum(values, activation * values) if activation else np.maximum(values, 0.0)
 
 
 @numba.njit(cache=True)
@@ -198,13 +200,13 @@ def network_ceiling(
     _first_lines(special, depth, open_options, remaining)
     start = special.sizes[0]
     first_weight = first_bias = 0
-    for layer in range(1, len(special.bends)):
+    for layer in range(1, len(special.activations)):
         n_in, n_out = special.sizes[layer - 1], special.sizes[layer]
         weights = special.weights[first_weight : first_weight + n_in * n_out].reshape((n_in, n_out))
         for neuron in range(n_out):
             place = start + neuron
             low, high = special.low[depth, place], special.high[depth, place]
-            if special.bends[layer] >= 0 and (low >= 0 or high <= 0):
+            if special.activations[layer] >= 0 and (low >= 0 or high <= 0):
                 # Its two lines are one already.
                 continue
             bias, wide = special.biases[first_bias + neuron], special.widen[place]
@@ -232,7 +234,7 @@ def _first_lines(
     special.seen_remaining[depth] = remaining
     _bound_first_layer(special, depth, open_options, remaining)
     start = 0
-    for layer in range(len(special.bends)):
+    for layer in range(len(special.activations)):
         _draw_lines(special, depth, layer, start, start + special.sizes[layer])
         start += special.sizes[layer]
 
@@ -242,7 +244,7 @@ def _last_sum(
     special: Specialised, depth: int, open_options: NDArray[np.bool_], remaining: int
 ) -> float:
     """The largest output within the lines; leaves what each option adds in ``gains``."""
-    n_hidden = len(special.bends)
+    n_hidden = len(special.activations)
     width = special.sizes[n_hidden - 1]
     coefficients = special.weights[len(special.weights) - width :].copy()
     bias = special.biases[len(special.biases) - 1]
@@ -394,13 +396,13 @@ def _forward(special: Specialised, depth: int, feature: int, option: int) -> flo
     """The margin with one further change and no other."""
     values = special.hidden[depth] + special.steps[feature, option]
     first_weight = first_bias = 0
-    for layer in range(len(special.bends)):
-        bend = special.bends[layer]
+    for layer in range(len(special.activations)):
+        activation = special.activations[layer]
         for neuron in range(len(values)):
-            if bend < 0:
-                values[neuron] = _curve(bend, values[neuron])
+            if activation < 0:
+                values[neuron] = _curve(activation, values[neuron])
             elif values[neuron] < 0:
-                values[neuron] *= bend
+                values[neuron] *= activation
         n_in, n_out = special.sizes[layer], special.sizes[layer + 1]
         following = special.biases[first_bias : first_bias + n_out].copy()
         for neuron in range(n_in):
@@ -417,89 +419,89 @@ def _forward(special: Specialised, depth: int, feature: int, option: int) -> flo
 @numba.njit(cache=True)
 def _draw_lines(special: Specialised, depth: int, layer: int, start: int, end: int) -> None:
     """Slope and height of the line above and the line below each activation of a layer."""
-    bend, lines = special.bends[layer], special.lines
+    activation, lines = special.activations[layer], special.lines
     for place in range(start, end):
         low, high = special.low[depth, place], special.high[depth, place]
         high = max(low, high)
-        if bend < 0:
-            lines[0, place], lines[1, place] = _line_above(bend, low, high)
-            slope, height = _line_above(bend, -high, -low)
+        if activation < 0:
+            lines[0, place], lines[1, place] = _line_above(activation, low, high)
+            slope, height = _line_above(activation, -high, -low)
             lines[2, place] = slope
-            lines[3, place] = (1.0 if bend == SIGMOID else 0.0) - height
+            lines[3, place] = (1.0 if activation == SIGMOID else 0.0) - height
         elif low >= 0:
             lines[:, place] = 0.0
             lines[0, place] = lines[2, place] = 1.0
         elif high <= 0:
             lines[:, place] = 0.0
-            lines[0, place] = lines[2, place] = bend
+            lines[0, place] = lines[2, place] = activation
         else:
-            slope = (high - bend * low) / (high - low)
-            lines[0, place], lines[1, place] = slope, (bend - slope) * low
-            lines[2, place], lines[3, place] = (1.0 if high > -low else bend), 0.0
+            slope = (high - activation * low) / (high - low)
+            lines[0, place], lines[1, place] = slope, (activation - slope) * low
+            lines[2, place], lines[3, place] = (1.0 if high > -low else activation), 0.0
 
 
 @numba.njit(cache=True)
-def _curve(bend: float, x: float) -> float:
-    return float(np.tanh(x) if bend == TANH else 0.5 * (1.0 + np.tanh(0.5 * x)))
+def _curve(activation: float, x: float) -> float:
+    return float(np.tanh(x) if activation == TANH else 0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
 @numba.njit(cache=True)
-def _slope(bend: float, x: float) -> float:
-    value = _curve(bend, x)
-    return 1.0 - value * value if bend == TANH else value * (1.0 - value)
+def _slope(activation: float, x: float) -> float:
+    value = _curve(activation, x)
+    return 1.0 - value * value if activation == TANH else value * (1.0 - value)
 
 
 @numba.njit(cache=True)
-def _line_above(bend: float, low: float, high: float) -> tuple[float, float]:
+def _line_above(activation: float, low: float, high: float) -> tuple[float, float]:
     """A line above a curve that is convex below zero and concave above, between two points."""
     padding = 1e-13
     if high - low < 1e-9:
-        return 0.0, _curve(bend, high) + padding
+        return 0.0, _curve(activation, high) + padding
     if low >= 0:
         middle = 0.5 * (low + high)
-        slope = _slope(bend, middle)
-        return slope, _curve(bend, middle) - slope * middle + padding
-    at_low = _curve(bend, low)
-    chord = (_curve(bend, high) - at_low) / (high - low)
-    if high <= 0 or chord <= _slope(bend, high):
+        slope = _slope(activation, middle)
+        return slope, _curve(activation, middle) - slope * middle + padding
+    at_low = _curve(activation, low)
+    chord = (_curve(activation, high) - at_low) / (high - low)
+    if high <= 0 or chord <= _slope(activation, high):
         return chord, at_low - chord * low + padding * (1.0 + abs(chord * low))
     # The tangent from a point above zero that still passes over the curve at ``low``.
     near, far = 0.0, high
     for _ in range(60):
         middle = 0.5 * (near + far)
-        if _curve(bend, middle) + _slope(bend, middle) * (low - middle) >= at_low:
+        if _curve(activation, middle) + _slope(activation, middle) * (low - middle) >= at_low:
             far = middle
         else:
             near = middle
-    slope = _slope(bend, far)
-    return slope, _curve(bend, far) - slope * far + padding * (1.0 + abs(slope * low))
+    slope = _slope(activation, far)
+    return slope, _curve(activation, far) - slope * far + padding * (1.0 + abs(slope * low))
 
 
-def own_network(network: Any) -> Reading:
+def own_network(network: Any) -> ReadModel:
     """The package's own network."""
-    bends = (0.0,) * (len(network.layers) - 1)
-    return network_found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], bends)
+    activations = (0.0,) * (len(network.layers) - 1)
+    return network_found([(np.asarray(w), np.asarray(b)) for w, b in network.layers], activations)
 
 
 def network_found(
-    layers: Sequence[tuple[Matrix, Matrix]], bends: Sequence[float], single: bool = False
-) -> Reading:
+    layers: Sequence[tuple[Matrix, Matrix]], activations: Sequence[float], single: bool = False
+) -> ReadModel:
     """Layers with their activations as a model; one layer is a linear one."""
     link = Sigmoid(error=SINGLE) if single else Sigmoid()
     rounding = 2.0**-24 if single else 2.0**-53
     if len(layers) == 1:
         weights, bias = layers[0]
         model: Any = Linear(weights[:, 0], float(bias[0]), single, rounding)
-        return Reading(model, link, "the coefficients")
-    model = Layers(tuple(layers), tuple(bends), single, rounding)
+        return ReadModel(model, link, "the coefficients")
+    model = Layers(tuple(layers), tuple(activations), single, rounding)
     widths = ", ".join(str(len(bias)) for _, bias in layers[:-1])
-    return Reading(model, link, f"a network with {widths} hidden units")
+    return ReadModel(model, link, f"a network with {widths} hidden units")
 
 
-def perceptron(model: Any, columns: Sequence[int]) -> Reading | None:
+def perceptron(model: Any, columns: Sequence[int]) -> ReadModel | None:
     """scikit-learn's MLPClassifier."""
     side = favoured(columns, len(model.classes_))
-    bends = {"relu": 0.0, "logistic": SIGMOID, "tanh": TANH, "identity": 1.0}
+    activations = {"relu": 0.0, "logistic": SIGMOID, "tanh": TANH, "identity": 1.0}
     if not side or model.out_activation_ != "logistic":
         return None
     layers = [
@@ -508,13 +510,13 @@ def perceptron(model: Any, columns: Sequence[int]) -> Reading | None:
     ]
     single = model.coefs_[0].dtype == np.float32
     layers[-1] = (side * layers[-1][0], side * layers[-1][1])
-    return network_found(layers, [bends[model.activation]] * (len(layers) - 1), single)
+    return network_found(layers, [activations[model.activation]] * (len(layers) - 1), single)
 
 
-def torch_network(module: Any, output: str) -> Reading | None:
+def torch_network(module: Any, output: str) -> ReadModel | None:
     """A torch module that is a sequence of linear layers and activations, with one output."""
     layers: list[tuple[Matrix, Matrix]] = []
-    bends: list[float] = []
+    activations: list[float] = []
     single = False
     ended = False
     for part in _sequence(module):
@@ -528,25 +530,25 @@ def torch_network(module: Any, output: str) -> Reading | None:
             single |= weights.dtype == np.float32
             bias = np.zeros(len(weights)) if part.bias is None else part.bias.detach().cpu().numpy()
             layer = (np.asarray(weights.T, float), np.asarray(bias, float))
-            if len(layers) > len(bends):
+            if len(layers) > len(activations):
                 # Two linear layers with nothing between them are one.
                 before, shift = layers.pop()
                 layer = (before @ layer[0], shift @ layer[0] + layer[1])
             layers.append(layer)
-        elif len(layers) == len(bends) or kind not in _TORCH:
+        elif len(layers) == len(activations) or kind not in _TORCH:
             return None
         elif kind == "Sigmoid" and layers[-1][0].shape[1] == 1 and output == "probabilities":
             ended = True
         else:
-            bend = float(part.negative_slope) if kind == "LeakyReLU" else _TORCH[kind]
-            if kind == "LeakyReLU" and not 0.0 <= bend <= 1.0:
+            activation = float(part.negative_slope) if kind == "LeakyReLU" else _TORCH[kind]
+            if kind == "LeakyReLU" and not 0.0 <= activation <= 1.0:
                 return None
-            bends.append(bend)
-    if not layers or len(layers) != len(bends) + 1 or layers[-1][0].shape[1] != 1:
+            activations.append(activation)
+    if not layers or len(layers) != len(activations) + 1 or layers[-1][0].shape[1] != 1:
         return None
     if ended != (output == "probabilities"):
         return None
-    return network_found(layers, bends, single)
+    return network_found(layers, activations, single)
 
 
 def _sequence(module: Any) -> list[Any]:
@@ -558,6 +560,6 @@ def _sequence(module: Any) -> list[Any]:
 
 _TORCH = {"ReLU": 0.0, "LeakyReLU": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
 
-NETWORK_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = {
+NETWORK_READERS: dict[str, Callable[[Any, Sequence[int]], ReadModel | None]] = {
     "MLPClassifier": perceptron
 }

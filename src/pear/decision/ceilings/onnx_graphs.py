@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pear.decision.ceilings.linear import Linear
-from pear.decision.ceilings.margins import SINGLE, Identity, Matrix, Reading, Sigmoid
+from pear.decision.ceilings.margins import SINGLE, Identity, Matrix, ReadModel, Sigmoid
 from pear.decision.ceilings.networks import SIGMOID, TANH, network_found
 from pear.decision.ceilings.trees import MISSING_LEFT, STRICT, join_trees
 from pear.optional import require
@@ -28,11 +28,11 @@ COLUMN_BY_COLUMN = (
 """Operators of which every output column depends on one input column."""
 WITH_A_CONSTANT = ("Add", "Div", "Gather", "Mul", "Sub")
 CORES = ("TreeEnsembleClassifier", "LinearClassifier")
-BENDS = {"Relu": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
+ACTIVATIONS = {"Relu": 0.0, "Sigmoid": SIGMOID, "Tanh": TANH}
 FLIPPED = ("BRANCH_GTE", "BRANCH_GT")
 
 
-def read_graph(function: Any) -> tuple[Callable[[States], Matrix], list[Reading]] | None:
+def read_graph(function: Any) -> tuple[Callable[[States], Matrix], list[ReadModel]] | None:
     """The encoding in front of the core, and what its margin and link may be."""
     onnx = require("onnx")
     model = onnx.load_model_from_string(function.content)
@@ -122,7 +122,7 @@ def _encoding(onnx: Any, model: Any, function: Any, tensor: str) -> Callable[[St
     return lambda states: np.asarray(function.feed(states)[tensor], float)
 
 
-def _trees(settings: dict[str, Any]) -> Iterator[Reading]:
+def _trees(settings: dict[str, Any]) -> Iterator[ReadModel]:
     modes = [mode.decode() for mode in settings["nodes_modes"]]
     known = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", *FLIPPED)
     if any(mode not in known for mode in modes) or "nodes_values_as_tensor" in settings:
@@ -150,7 +150,7 @@ def _trees(settings: dict[str, Any]) -> Iterator[Reading]:
                 ]
                 base = side * bases[min(which, len(bases) - 1)] + shift
                 ensemble = join_trees(read, single=True, base=base, rounding=2.0**-24)
-                yield Reading(ensemble, link, what)
+                yield ReadModel(ensemble, link, what)
 
 
 def _tree(
@@ -181,7 +181,7 @@ def _tree(
     return columns
 
 
-def _coefficients(settings: dict[str, Any]) -> Iterator[Reading]:
+def _coefficients(settings: dict[str, Any]) -> Iterator[ReadModel]:
     intercepts = np.array(settings["intercepts"], float)
     rows = np.array(settings["coefficients"], float).reshape(len(intercepts), -1)
     if len(rows) > 2:
@@ -191,14 +191,14 @@ def _coefficients(settings: dict[str, Any]) -> Iterator[Reading]:
     for weights, bias in zip(rows, intercepts, strict=True):
         for side in (1.0, -1.0):
             model = Linear(side * weights, side * float(bias), True, 2.0**-24)
-            yield Reading(model, Sigmoid(error=SINGLE), "the coefficients")
+            yield ReadModel(model, Sigmoid(error=SINGLE), "the coefficients")
 
 
 def _networks(
     onnx: Any, nodes: list[Any], constants: dict[str, Any], first: Any
-) -> Iterator[Reading]:
+) -> Iterator[ReadModel]:
     layers: list[list[Matrix]] = []
-    bends: list[float] = []
+    activations: list[float] = []
     tensor = first.input[0]
     for node in nodes[nodes.index(first) :]:
         if node.op_type == "Constant":
@@ -211,25 +211,25 @@ def _networks(
         if node.op_type in ("Gemm", "MatMul") and node.input[0] == tensor:
             if settings.get("alpha", 1.0) != 1.0 or settings.get("beta", 1.0) != 1.0:
                 return
-            if settings.get("transA", 0) or len(layers) > len(bends):
+            if settings.get("transA", 0) or len(layers) > len(activations):
                 return
             weights = np.asarray(others[0], float)
             weights = weights.T if settings.get("transB", 0) else weights
             bias = np.zeros(weights.shape[1]) if len(others) < 2 else np.ravel(others[1])
             layers.append([weights, np.asarray(bias, float)])
-        elif node.op_type == "Add" and len(layers) > len(bends):
+        elif node.op_type == "Add" and len(layers) > len(activations):
             layers[-1][1] = layers[-1][1] + np.ravel(np.asarray(others[0], float))
-        elif node.op_type in BENDS and len(layers) > len(bends):
-            bends.append(BENDS[node.op_type])
+        elif node.op_type in ACTIVATIONS and len(layers) > len(activations):
+            activations.append(ACTIVATIONS[node.op_type])
         elif node.op_type not in ("Identity", "Cast"):
             break
         tensor = node.output[0]
-    bends = bends[: len(layers) - 1]
+    activations = activations[: len(layers) - 1]
     weights, bias = layers[-1]
     if weights.shape[1] == 2:
         weights, bias = weights[:, 1:] - weights[:, :1], bias[1:] - bias[:1]
-    if weights.shape[1] != 1 or len(bends) != len(layers) - 1:
+    if weights.shape[1] != 1 or len(activations) != len(layers) - 1:
         return
     for side in (1.0, -1.0):
         last = (side * weights, side * bias)
-        yield network_found([*((w, b) for w, b in layers[:-1]), last], bends, single=True)
+        yield network_found([*((w, b) for w, b in layers[:-1]), last], activations, single=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pear.decision.ceilings.margins import SINGLE, Identity, Reading, Sigmoid, favoured
+from pear.decision.ceilings.margins import SINGLE, Identity, ReadModel, Sigmoid, favoured
 from pear.decision.ceilings.trees import (
     MISSING_LEFT,
     MISSING_ZERO,
@@ -26,17 +26,17 @@ from pear.decision.ceilings.trees import (
 )
 
 
-def single_tree(model: Any, columns: Sequence[int]) -> Reading | None:
+def single_tree(model: Any, columns: Sequence[int]) -> ReadModel | None:
     return _averaged([model], columns, "a decision tree")
 
 
-def forest(model: Any, columns: Sequence[int]) -> Reading | None:
+def forest(model: Any, columns: Sequence[int]) -> ReadModel | None:
     trees = list(model.estimators_)
     kind = "extra trees" if "Extra" in type(model).__name__ else "a random forest"
     return _averaged(trees, columns, f"{len(trees)} trees of {kind}")
 
 
-def _averaged(models: list[Any], columns: Sequence[int], what: str) -> Reading | None:
+def _averaged(models: list[Any], columns: Sequence[int], what: str) -> ReadModel | None:
     trees = []
     for model in models:
         if model.tree_.n_outputs != 1:
@@ -44,10 +44,10 @@ def _averaged(models: list[Any], columns: Sequence[int], what: str) -> Reading |
         counts = model.tree_.value[:, 0, :]
         shares = counts[:, list(columns)].sum(axis=1) / counts.sum(axis=1)
         trees.append(_sklearn_tree(model.tree_, shares / len(models)))
-    return Reading(join_trees(trees, single=True), Identity(), what)
+    return ReadModel(join_trees(trees, single=True), Identity(), what)
 
 
-def gradient_boosting(model: Any, columns: Sequence[int]) -> Reading | None:
+def gradient_boosting(model: Any, columns: Sequence[int]) -> ReadModel | None:
     side = favoured(columns, len(model.classes_))
     if not side or not (model.init_ == "zero" or type(model.init_).__name__ == "DummyClassifier"):
         return None
@@ -58,7 +58,7 @@ def gradient_boosting(model: Any, columns: Sequence[int]) -> Reading | None:
     ]
     steepness = 2.0 if model.loss == "exponential" else 1.0
     what = f"{len(trees)} trees of gradient boosting"
-    return Reading(join_trees(trees, single=True, base=side * base), Sigmoid(steepness), what)
+    return ReadModel(join_trees(trees, single=True, base=side * base), Sigmoid(steepness), what)
 
 
 def _sklearn_tree(tree: Any, value: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _sklearn_tree(tree: Any, value: Any) -> dict[str, Any]:
     }
 
 
-def histogram_boosting(model: Any, columns: Sequence[int]) -> Reading | None:
+def histogram_boosting(model: Any, columns: Sequence[int]) -> ReadModel | None:
     side = favoured(columns, len(model.classes_))
     if not side:
         return None
@@ -103,7 +103,7 @@ def histogram_boosting(model: Any, columns: Sequence[int]) -> Reading | None:
         )
     base = side * float(np.ravel(model._baseline_prediction)[0])
     what = f"{len(trees)} trees of histogram gradient boosting"
-    return Reading(join_trees(trees, base=base), Sigmoid(), what)
+    return ReadModel(join_trees(trees, base=base), Sigmoid(), what)
 
 
 def _members(words: Any) -> Any:
@@ -112,7 +112,7 @@ def _members(words: Any) -> Any:
     return bits.ravel().astype(bool)
 
 
-def lightgbm(model: Any, columns: Sequence[int]) -> Reading | None:
+def lightgbm(model: Any, columns: Sequence[int]) -> ReadModel | None:
     side = favoured(columns, len(model.classes_))
     if not side or model.get_params().get("pred_early_stop"):
         # Predictions that stop early leave trees out, which ones depends on the row.
@@ -133,7 +133,7 @@ def lightgbm(model: Any, columns: Sequence[int]) -> Reading | None:
             return None
         trees.append(_lightgbm_tree(fields, side / (len(parts) if averaged else 1)))
     what = f"{len(trees)} trees of LightGBM"
-    return Reading(join_trees(trees), Sigmoid(steepness), what)
+    return ReadModel(join_trees(trees), Sigmoid(steepness), what)
 
 
 def _lightgbm_tree(fields: dict[str, str], factor: float) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _lightgbm_tree(fields: dict[str, str], factor: float) -> dict[str, Any]:
     }
 
 
-def xgboost(model: Any, columns: Sequence[int]) -> Reading | None:
+def xgboost(model: Any, columns: Sequence[int]) -> ReadModel | None:
     side = favoured(columns, len(model.classes_))
     if not side or not np.isnan(model.missing):
         # Where a number stands for a missing value, no threshold says where it goes.
@@ -203,7 +203,7 @@ def xgboost(model: Any, columns: Sequence[int]) -> Reading | None:
     ensemble = join_trees(
         read, single=True, base=side * float(np.log(share / (1 - share))), rounding=2.0**-24
     )
-    return Reading(ensemble, Sigmoid(error=SINGLE), f"{len(read)} trees of XGBoost")
+    return ReadModel(ensemble, Sigmoid(error=SINGLE), f"{len(read)} trees of XGBoost")
 
 
 def _stopped_early(model: Any) -> bool:
@@ -241,7 +241,7 @@ def _xgboost_tree(tree: dict[str, Any], factor: float) -> dict[str, Any]:
     }
 
 
-def catboost(model: Any, columns: Sequence[int]) -> Reading | None:
+def catboost(model: Any, columns: Sequence[int]) -> ReadModel | None:
     side = favoured(columns, len(model.classes_))
     if not side:
         return None
@@ -265,7 +265,7 @@ def catboost(model: Any, columns: Sequence[int]) -> Reading | None:
             return None
         trees.append(_oblivious(splits, tree["leaf_values"], place, above, side * scale))
     ensemble = join_trees(trees, single=True, base=side * bias)
-    return Reading(ensemble, Sigmoid(), f"{len(trees)} trees of CatBoost")
+    return ReadModel(ensemble, Sigmoid(), f"{len(trees)} trees of CatBoost")
 
 
 def _oblivious(
@@ -300,7 +300,7 @@ def _oblivious(
     }
 
 
-def own_tree(tree: Any) -> Reading:
+def own_tree(tree: Any) -> ReadModel:
     """The package's own decision tree."""
     inner = tree.left > 0
     read = {
@@ -310,10 +310,10 @@ def own_tree(tree: Any) -> Reading:
         "threshold": tree.threshold,
         "value": tree.score,
     }
-    return Reading(join_trees([read], single=True), Identity(), "a decision tree")
+    return ReadModel(join_trees([read], single=True), Identity(), "a decision tree")
 
 
-TREE_READERS: dict[str, Callable[[Any, Sequence[int]], Reading | None]] = {
+TREE_READERS: dict[str, Callable[[Any, Sequence[int]], ReadModel | None]] = {
     "DecisionTreeClassifier": single_tree,
     "ExtraTreeClassifier": single_tree,
     "RandomForestClassifier": forest,

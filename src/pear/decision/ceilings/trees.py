@@ -25,7 +25,7 @@ from pear.decision.ceilings.margins import (
     EncodedOptions,
     Matrix,
     Specialised,
-    blank,
+    empty_fields,
 )
 from pear.decision.ceilings.tree_bounds import tree_ceiling
 
@@ -95,7 +95,7 @@ class Ensemble:
         """Sums of leaves for encoded rows ``(n, D)``, shape ``(n,)``."""
         return np.asarray(self.base + _sums(self.nodes, self.inputs(matrix)))
 
-    def seen(self) -> NDArray[np.intp]:
+    def used_columns(self) -> NDArray[np.intp]:
         return np.unique(self.nodes.column[self.nodes.column >= 0])
 
     def specialise(
@@ -115,7 +115,7 @@ class Ensemble:
         rows = n_features + 3
         if not n_leaves:
             return None
-        fields = blank(n_features, options.counts)
+        fields = empty_fields(n_features, options.counts)
         alive = np.zeros((rows, n_leaves), np.int32)
         alive[[0, -1]] = np.arange(n_leaves)
         ends = np.zeros((rows, n_trees), np.int32)

@@ -30,9 +30,9 @@ from pear.decision.ceilings.margins import (
     Link,
     Matrix,
     Readable,
-    Reading,
+    ReadModel,
     Specialised,
-    blank,
+    empty_fields,
 )
 from pear.decision.ceilings.networks import (
     NETWORK_READERS,
@@ -208,7 +208,7 @@ def read_white_box(black_box: BlackBox) -> WhiteBox | SeveralWhiteBoxes | None:
     if isinstance(black_box.function, SeveralScores):
         return _read_several(black_box.function)
     try:
-        opened = _open(black_box)
+        opened = _candidates(black_box)
         if not opened:
             return None
         probes = probes_with_gaps(black_box.space, PROBES, np.random.default_rng(2))
@@ -232,23 +232,23 @@ def read_white_box(black_box: BlackBox) -> WhiteBox | SeveralWhiteBoxes | None:
         return None
 
 
-def _open(black_box: BlackBox) -> list[tuple[Encoding, Reading]]:
+def _candidates(black_box: BlackBox) -> list[tuple[Encoding, ReadModel]]:
     """What the model may be: what gives its scores, where all that do are the same."""
     if type(black_box.function).__name__ == "OnnxScores":
         read = read_graph(black_box.function)
         return [] if read is None else [(read[0], found) for found in read[1]]
-    opened = _open_one(black_box)
+    opened = _candidate(black_box)
     return [] if opened is None else [opened]
 
 
-def _open_one(black_box: BlackBox) -> tuple[Encoding, Reading] | None:
+def _candidate(black_box: BlackBox) -> tuple[Encoding, ReadModel] | None:
     function: Any = black_box.function
     if isinstance(function, Network):
         return function.inputs, own_network(function)
     if isinstance(function, DecisionTree):
         return function.inputs, own_tree(function)
     if isinstance(function, SklearnScores):
-        return _open_sklearn(function, black_box)
+        return _sklearn_candidate(function, black_box)
     if type(function).__name__ == "TorchScores" and isinstance(function.encode, Inputs):
         # Of somebody's own encoding nothing is known: not even that each column has one feature.
         if not all(is_known(part) for part in function.module.modules()):
@@ -258,7 +258,9 @@ def _open_one(black_box: BlackBox) -> tuple[Encoding, Reading] | None:
     return None
 
 
-def _open_sklearn(function: SklearnScores, black_box: BlackBox) -> tuple[Encoding, Reading] | None:
+def _sklearn_candidate(
+    function: SklearnScores, black_box: BlackBox
+) -> tuple[Encoding, ReadModel] | None:
     estimator = final_estimator(function.model)
     if not is_known(function.model) or not is_known(estimator):
         return None
@@ -420,7 +422,7 @@ def _bounded_together(models: Sequence[Specialised]) -> Specialised | None:
     """One linear model that is nowhere below the best of these; None where one is not linear."""
     if any(model.kind != LINEAR for model in models):
         return None
-    fields = blank(len(models[0].counts), models[0].counts)
+    fields = empty_fields(len(models[0].counts), models[0].counts)
     fields["gains"] = np.max([model.gains for model in models], axis=0)
     # Each is measured from what it requires itself: the margins of two models do not compare.
     bases = [model.base[0] - model.required for model in models]

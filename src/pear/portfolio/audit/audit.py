@@ -23,7 +23,7 @@ from pear.portfolio.audit.groups import (
     names_of,
 )
 from pear.portfolio.audit.report import SHARES, Attribute, Cell, Flip, Group, Report
-from pear.portfolio.beliefs import read_under
+from pear.portfolio.beliefs import predict_choices
 from pear.portfolio.plans import Plans
 from pear.portfolio.run import Model, Search, load_black_box
 from pear.preferences import GaussianMixturePrior
@@ -91,11 +91,11 @@ def audit(
     parts = [_of_plans(grouping, plans, tests) for grouping in groupings(cuts, attributes)]
     talkers = 0
     if conversations:
-        talks = read_talks(problem, plans, attributes, conversations, prior)
+        talks = read_measures(problem, plans, attributes, conversations, prior)
         talkers = len(talks.people)
         spoken = groupings(cuts, talks.people)
         parts = [
-            _with_talks(part, grouping, talks, tests)
+            _with_conversations(part, grouping, talks, tests)
             for part, grouping in zip(parts, spoken, strict=True)
         ]
     features = [cut for cut in cuts if cut.name in problem.space.names]
@@ -142,7 +142,9 @@ def _of_plans(grouping: Grouping, plans: Plans, tests: Tests) -> Attribute:
     )
 
 
-def _with_talks(part: Attribute, grouping: Grouping, talks: Talks, tests: Tests) -> Attribute:
+def _with_conversations(
+    part: Attribute, grouping: Grouping, talks: Conversations, tests: Tests
+) -> Attribute:
     """The groups with the questions and the prior's fit, where anybody's group is known."""
     unheard = int((grouping.of < 0).sum())
     if unheard == len(talks.people):
@@ -196,20 +198,20 @@ def _flips(
 
 
 @dataclass(frozen=True)
-class Talks:
+class Conversations:
     """n people who had conversations: their attributes, and measures of ``(n,)`` each."""
 
     people: pd.DataFrame
     measures: dict[str, Floats]
 
 
-def read_talks(
+def read_measures(
     problem: Problem,
     plans: Plans,
     attributes: pd.DataFrame,
     conversations: Sequence[Conversation],
     prior: GaussianMixturePrior | None,
-) -> Talks:
+) -> Conversations:
     """Conversations by person: those of one id are one person, however often they talked.
 
     An attribute that a conversation does not tell is that of the person of the plans with the
@@ -233,7 +235,9 @@ def read_talks(
     measures = {"finished": np.array(finished), "questions": np.array(questions, float)}
     if prior is not None:
         measures["fit"] = np.array(fits)
-    return Talks(pd.DataFrame(persons, columns=list(attributes.columns), dtype=object), measures)
+    return Conversations(
+        pd.DataFrame(persons, columns=list(attributes.columns), dtype=object), measures
+    )
 
 
 def _rows_by_id(plans: Plans) -> dict[str, int]:
@@ -269,7 +273,7 @@ def _fit(own: Sequence[tuple[int, Conversation]], prior: GaussianMixturePrior) -
     """Log-likelihood per choice above that of a guess; NaN where nothing was chosen."""
     gains = []
     for number, conversation in own:
-        reading = read_under(conversation, prior, np.random.default_rng([17, number]))
+        reading = predict_choices(conversation, prior, np.random.default_rng([17, number]))
         gains.append(reading.log_likelihoods - reading.chance)
     together = np.concatenate(gains)
     return float(together.mean()) if len(together) else float("nan")
