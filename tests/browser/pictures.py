@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import io
+import json
 import sqlite3
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from tests.browser.conftest import CHROMIUM, FLAGS, Server
+from tests.browser.conftest import CHROMIUM, FLAGS, QUICK, Server
 from tests.browser.journey import Person, held
 from tests.portfolio.small_problem import PROBLEM
 from tests.portfolio.test_audit import portfolio
@@ -22,6 +24,8 @@ from pear.service.store.database import hashed
 
 PHONE = {"viewport": {"width": 375, "height": 720}}
 DESKTOP = {"viewport": {"width": 1100, "height": 760}}
+TALL = {"viewport": {"width": 1100, "height": 1250}}
+TALL_PHONE = {"viewport": {"width": 375, "height": 1250}}
 COLOURS = 128
 
 
@@ -42,6 +46,8 @@ class Camera:
         from PIL import Image
 
         person.page.mouse.move(0, 0)
+        if not whole:
+            person.page.evaluate("document.activeElement?.blur(); window.scrollTo(0, 0)")
         image = Image.open(io.BytesIO(person.page.screenshot(full_page=whole)))
         image = image.convert("RGB").quantize(COLOURS)
         image.save(self.folder / f"service-{name}.png", optimize=True)
@@ -110,36 +116,122 @@ def of_the_ends(camera: Camera, database: Path) -> None:
 
 def of_the_audit(camera: Camera) -> None:
     """The report of an audit, on a desktop and on a phone."""
-    for name, screen in (("audit", DESKTOP), ("audit-phone", PHONE)):
+    report = replace(audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15)), problem="small loans")
+    for name, screen in (("audit", TALL), ("audit-phone", TALL_PHONE)):
         reader = camera.person(**screen)
-        reader.page.set_content(audit_page(audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15))))
+        reader.page.set_content(audit_page(report))
         camera.take(reader, name, whole=False)
 
 
-def of_the_lender(camera: Camera, key: str) -> None:
-    """The lender's side and the API, on a desktop, with enough cases to compare."""
+PEOPLE = (
+    "Amina",
+    "Elif",
+    "Farid",
+    "Ben",
+    "Carla",
+    "David",
+    "Elif",
+    "Ben",
+    "Farid",
+    "Carla",
+    "Amina",
+)
+
+
+def cases(camera: Camera, key: str) -> None:
+    """Cases that the lender made, each as far as somebody came with it."""
     applicant = camera.person(**DESKTOP)
-    for name in ("Amina", "Ben", "Carla", "Elif", "Farid") * 3:
-        applicant.begin(name)
+    request = applicant.page.request
+    records = request.get(f"{camera.address}/api/v1/people").json()
+    for number, name in enumerate(PEOPLE):
+        made = request.post(
+            f"{camera.address}/api/v1/conversations",
+            headers={"Authorization": f"Bearer {key}"},
+            data={"record": records[name], "reference": f"Loan 2026-{118 + 7 * number}"},
+        ).json()
+        if number % 5 == 4:
+            continue
+        applicant.go(made["link"])
+        applicant.press("start.begin")
+        if number % 5 == 3 and applicant.heading == applicant("question.title"):
+            applicant.choose("A")
+            continue
+        if applicant.heading == applicant("question.title"):
+            applicant.choose("B")
         if applicant.heading == applicant("question.title"):
             applicant.press("question.best")
+        for _ in range(number % 3):
+            if applicant.heading == applicant("plan.title"):
+                applicant.do_next_step()
+
+
+def spread(database: Path) -> None:
+    """The cases as if they had come over some weeks."""
+    with sqlite3.connect(database, timeout=30) as connection:
+        order = "select id, stage from conversations order by created_at desc"
+        for number, (name, stage) in enumerate(connection.execute(order).fetchall()):
+            days = 2 * number + 1, 2 * number + 1 if stage == "new" else number // 2
+            dates = "created_at = created_at - 86400 * ?, updated_at = updated_at - 86400 * ?"
+            connection.execute(f"update conversations set {dates} where id = ?", (*days, name))
+
+
+def multiplied(database: Path) -> None:
+    """Every plan a dozen times, and those of women somewhat dearer: enough to compare."""
+    with sqlite3.connect(database, timeout=30) as connection:
+        connection.row_factory = sqlite3.Row
+        for row in connection.execute("select * from conversations").fetchall():
+            outcome = json.loads(row["outcome"])
+            for number in range(12 if outcome.get("effort") else 0):
+                dearer = 30 if "female" in row["groups"] else 20
+                outcome["effort"] = dearer + number % 5
+                known = {"id": f"{number}{row['id'][:30]}", "token_hash": f"{number}{row['id']}"}
+                copy = {**row, **known, "outcome": json.dumps(outcome)}
+                places = ", ".join("?" * len(copy))
+                names = ", ".join(f'"{name}"' for name in copy)
+                connection.execute(
+                    f"insert into conversations ({names}) values ({places})", tuple(copy.values())
+                )
+
+
+def of_the_lender(camera: Camera, key: str, database: Path) -> None:
+    """The lender's side and the API, on a desktop, with enough cases to compare."""
+    cases(camera, key)
+    spread(database)
     lender = camera.person(**DESKTOP)
     lender.go("/lender")
     camera.take(lender, "lender-sign-in", whole=False)
     lender.page.get_by_label("Key").fill(key)
     lender.press("lender.sign_in")
-    camera.take(lender, "lender-cases", whole=False)
-    lender.page.locator(".cases a").last.click()
+    camera.take(lender, "lender-cases")
+    lender.page.set_viewport_size(PHONE["viewport"])
+    camera.take(lender, "lender-cases-phone", whole=False)
+    lender.page.set_viewport_size(DESKTOP["viewport"])
+    lender.page.get_by_role("link", name="Loan 2026-167").click()
     camera.take(lender, "lender-case")
+    lender.page.set_viewport_size(PHONE["viewport"])
+    camera.take(lender, "lender-case-phone")
+    lender.page.set_viewport_size(DESKTOP["viewport"])
     lender.press("lender.case.link_new")
     camera.take(lender, "lender-link", whole=False)
     lender.go("/lender/new")
     camera.take(lender, "lender-new")
+    for name, screen in (("api", TALL), ("api-phone", TALL_PHONE)):
+        programmer = camera.person(**screen)
+        programmer.go("/api")
+        camera.take(programmer, name, whole=False)
+
+
+def of_the_fairness(camera: Camera, database: Path) -> None:
+    """What the lender sees of groups when there are enough people."""
+    multiplied(database)
+    server = Server(f"sqlite:///{database}", *QUICK)
+    lender = Camera(camera.browser, server.address, camera.folder).person(**DESKTOP)
+    lender.go("/lender")
+    lender.page.get_by_label("Key").fill(server.key)
+    lender.press("lender.sign_in")
     lender.go("/lender/fairness")
     camera.take(lender, "lender-fairness")
-    lender.go("/api")
-    lender.page.locator("details.route summary").nth(2).click()
-    camera.take(lender, "api", whole=False)
+    server.stop()
 
 
 def main(folder: Path) -> None:
@@ -147,16 +239,17 @@ def main(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     database = Path(tempfile.mkdtemp()) / "pear.db"
-    server = Server(f"sqlite:///{database}", "--human-link", "tel:+390461000000")
+    server = Server(f"sqlite:///{database}", "--human-link", "tel:+390461000000", *QUICK)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         camera = Camera(browser, server.address, folder)
         of_the_person(camera)
-        of_the_lender(camera, server.key)
+        of_the_lender(camera, server.key, database)
         of_the_ends(camera, database)
         of_the_audit(camera)
+        server.stop()
+        of_the_fairness(camera, database)
         browser.close()
-    server.stop()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pear.problem import Certificate
 from pear.problem.limits import Limit
 from tests.elicitation.small_lender import PERSON, lender
 
-PLANNER = lender()
+PLANNER, CERTIFICATE = lender(), Certificate("heuristic")
 # Moves of the small lender: 0 to 3 earn 2, 4, 6, 8; 4 to 7 save; 8 to 11 repay; 12 settle.
 
 
@@ -50,8 +50,8 @@ def test_rows_are_things_to_do_and_those_that_differ_come_first():
 def test_a_value_that_differs_stands_in_its_cell_and_one_step_is_done_or_not():
     question = told_question((0, 9), (3, 9, 12))
     income, settle = question.lines
-    assert income.label == "Monthly income"
-    assert income.now == "now\N{NO-BREAK SPACE}10"
+    assert income.label == "Increase your monthly income from 10 to …"
+    assert income.now == ""
     assert [cell.value for cell in income.cells] == ["12", "18"]
     assert all(cell.refusals for cell in income.cells)
     assert [cell.value for cell in settle.cells] == ["no", "yes"]
@@ -122,6 +122,34 @@ def test_a_step_that_can_only_be_done_or_not_is_refused_whole(loan_book):
     assert words.limit(Limit("beyond", "savings", 3000.0, "up")) == "Savings: €3,000 or more"
     done = DoneStep("savings", 900.0, 1500.0, "old words")
     assert words.step(done) == "old words"
+
+
+def test_a_step_that_is_done_does_not_say_what_is_now(loan_book):
+    said = {
+        language: Words(loan_book[0], catalogue(language)).step(
+            DoneStep("debt_payments", 210.0, 160.0, "", "pay_down_debts", -50)
+        )
+        for language in ("en", "de")
+    }
+    assert said["en"] == "Bring your monthly payments on other debts down to €160"
+    assert said["de"] == "Monatsraten für andere Schulden auf 160\N{NO-BREAK SPACE}€ senken"
+
+
+def test_what_two_actions_do_is_named_by_what_it_is_about(loan_book):
+    problem, session, _ = loan_book
+    move = problem.actions.move
+    plans = [
+        problem.make_plan(
+            session.start, [one], np.ones(problem.costs.n_weights), np.zeros(2), CERTIFICATE
+        )
+        for one in (move("pay_down_debts", -50), move("pay_off_debts", 0))
+    ]
+    question = Question(1, tuple(plans), differences(plans), 1.0)
+    (line,) = tell(
+        Standing("question", 0.1, 0.5, 0, question=question), Words(problem)
+    ).question.lines
+    assert line.label == "Monthly payments on other debts"
+    assert line.now == "now\N{NO-BREAK SPACE}€210"
 
 
 @pytest.mark.parametrize(

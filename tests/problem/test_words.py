@@ -36,7 +36,7 @@ def test_another_language_changes_no_state_and_no_move(language):
 def test_a_step_is_said_as_the_language_says_it():
     problem = loan_book_problem()
     state = problem.state(loan_book_people()["Amina"])
-    moves = [problem.actions.move("ask_for_less", 6000), problem.actions.move("catch_up", 0)]
+    moves = [problem.actions.move("ask_for_less", -2000), problem.actions.move("catch_up", 0)]
     plan = problem.make_plan(
         state, moves, np.ones(problem.costs.n_weights), np.zeros(3), _heuristic()
     )
@@ -46,7 +46,7 @@ def test_a_step_is_said_as_the_language_says_it():
     }
     assert said["en"] == ["Ask for €6,000 instead of €8,000", "Pay your 1 overdue bill"]
     assert said["de"] == [
-        "6.000\N{NO-BREAK SPACE}€ statt 8.000\N{NO-BREAK SPACE}€ beantragen",
+        "Nur 6.000\N{NO-BREAK SPACE}€ statt 8.000\N{NO-BREAK SPACE}€ beantragen",
         "1 überfällige Rechnung bezahlen",
     ]
     assert said["it"][1] == "Paghi 1 bolletta scaduta"

@@ -227,7 +227,8 @@ def test_a_promise_is_told_in_the_language_of_who_reads_it(tmp_path, loan_book_e
         words = Words(loan_book_engine.problem, catalogue(language, "pear.service"))
         [told] = notices(SimpleNamespace(told=(read,)), words)
         assert step in told
-        assert all(words.step(part) in told for part in plan.steps)
+        assert all(words.step(part) in told for part in found.steps)
+        assert "210" not in told, "what was now then is not said"
     before = replace(found, steps="Pay 1 bill")
     assert "Pay 1 bill" in notices(SimpleNamespace(told=(before,)), words)[0], "stored so before"
 

@@ -376,9 +376,7 @@ class Told:
     @property
     def why_none(self) -> str:
         """Why there is no plan: the name of its text."""
-        if self.refused_before:
-            return "refused"
-        return "proven" if self.proven else "unknown"
+        return "refused" if self.refused_before else "proven" if self.proven else "unknown"
 
 
 def tell(standing: Standing, words: Words) -> Told:
@@ -417,13 +415,7 @@ class _Teller:
             answered=standing.answered,
             limits=tuple(ToldLimit(limit.id, words.limit(limit)) for limit in standing.limits),
             done=tuple(
-                ToldDone(
-                    words.step(step),
-                    None
-                    if step.score_after is None
-                    else points(step.score_after, standing.required),
-                )
-                for step in standing.done
+                ToldDone(words.step(step), self._points(step.score_after)) for step in standing.done
             ),
             question=self._question(question) if question is not None else None,
             result=self._result(result) if result is not None and result.plan.success else None,
@@ -431,6 +423,9 @@ class _Teller:
             refused_before=standing.refused_before,
             suggestions=tuple(self._suggestions(result)) if result is not None else (),
         )
+
+    def _points(self, score: float | None) -> int | None:
+        return None if score is None else points(score, self.standing.required)
 
     # A question
 
@@ -456,13 +451,22 @@ class _Teller:
         )
 
     def _too_hard(self, row: Row) -> Hard:
-        label = self.words.step(row.step) if row.one_way else self._name(row)
+        label = self.words.step(row.step) if row.one_way else self._label(row)[0]
         each = [self._refusals(step) for step in row.steps if step is not None]
         milder = dict.fromkeys(refusal for found in each for refusal in found[:-1])
         return Hard(label, (*milder, each[0][-1]))
 
     def _name(self, row: Row) -> str:
         return capital(self.words.problem.space[row.feature].words)
+
+    def _label(self, row: Row) -> tuple[str, str]:
+        """What a row is about whose plans differ in its value, and how that is now."""
+        opened = {self.words.open_step(step) for step in row.steps if step is not None}
+        label = opened.pop()
+        if not opened and "…" in label:
+            return label, ""
+        before = self.words.value(row.feature, row.step.before)
+        return self._name(row), self.words.texts("compare.now", value=before)
 
     def _line(self, row: Row) -> Line:
         texts = self.words.texts
@@ -473,15 +477,14 @@ class _Teller:
                 for step in row.steps
             )
             return Line(self.words.step(row.step), "", cells, row.shared)
-        before = row.step.before
-        now = texts("compare.now", value=self.words.value(row.feature, before))
+        label, now = self._label(row)
         cells = tuple(
             Cell(self.words.value(row.feature, step.after), True, self._refusals(step))
             if step is not None
             else Cell(texts("compare.same"))
             for step in row.steps
         )
-        return Line(self._name(row), now, cells)
+        return Line(label, now, cells)
 
     def _order(self, plans: Sequence[Plan]) -> Line:
         """Plans of the same steps differ in their order only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,9 @@ from pear.problem.wording import MONEY, phrase, show_amount, show_number
 
 if TYPE_CHECKING:
     from pear.elicitation.shown import Result
+
+NOW = re.compile(r"\s*\([^()]*\{before[^()]*\)")
+"""What a phrase says in brackets about the value before the step."""
 
 LETTERS = "ABCDEFGH"
 """What the plans of a question are called."""
@@ -195,14 +198,24 @@ class Words:
     # Steps and limits
 
     def step(self, step: Step | DoneStep) -> str:
-        """A step in words; one stored without its action is said as it was then."""
+        """A step in words; one stored without its action is said as it was then.
+
+        Of a step that is done, what was "now" before it is not said any more.
+        """
         action = self._actions.get(step.action)
         if action is None or step.argument is None:
             return step.words
+        if isinstance(step, DoneStep):
+            action = replace(action, phrase=NOW.sub("", action.phrase))
         feature = self.problem.space[step.feature]
         return phrase(
             action, feature, feature.code(step.before), feature.code(step.after), step.argument
         )
+
+    def open_step(self, step: Step) -> str:
+        """A step in words with its value left open: "Raise your income to … (now €1,850)"."""
+        shown = re.escape(self.value(step.feature, step.after))
+        return re.sub(rf"(?<![\w.,]){shown}(?!\w)", "…", self.step(step), count=1)
 
     def value(self, feature: str, value: Value | None) -> str:
         """A value of a feature: "€1,500"."""

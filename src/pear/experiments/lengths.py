@@ -73,7 +73,7 @@ def _costs_picture(rows: pd.DataFrame) -> Picture:
                 f"{dataset_label(str(dataset))}, {str(users).title()}: {group}", fontsize=9
             )
             axis.xaxis.get_major_locator().set_params(integer=True)
-            axis.set_xlabel("number of steps", fontsize=8)
+            axis.set_xlabel("number of steps, STOP counted", fontsize=8)
             axis.set_ylabel("cost", fontsize=8)
     leave_out_empty(axes)
     return Picture(

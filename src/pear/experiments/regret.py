@@ -44,6 +44,7 @@ from pear.experiments.summary import (
 
 METHODS = ("pear-nl", "pear-l", "pear-exact-nl", "pear-exact-l")
 RESPONSES = {"noiseless": "NL", "logistic": "L"}
+ANSWERING = {"NL": "answers without errors", "L": "answers with errors"}
 
 
 def tasks(profile: Profile) -> list[Task]:
@@ -190,7 +191,7 @@ def _picture(curves: pd.DataFrame) -> Picture:
         name = dataset_label(str(dataset))
         for column, response in enumerate(RESPONSES.values()):
             axis = axes[row, column]
-            axis.set_title(f"{name}: regret, {response}", fontsize=9)
+            axis.set_title(f"{name}: regret, {ANSWERING[response]}", fontsize=9)
             if not len(part):
                 continue
             chosen = part[part["response"] == response].groupby(["k", "system"], sort=True)
@@ -217,7 +218,7 @@ def _picture(curves: pd.DataFrame) -> Picture:
                 axes[row, 2].yaxis.set_major_formatter("{x:g}%")
                 axes[row, 2].set_ylim(bottom=min(-0.5, 1.5 * axes[row, 2].dataLim.y0))
                 name_curves(axes[row, 2], ends["above"])
-        axes[row, 2].set_title(f"{name}: cost above the optimum, L", fontsize=9)
+        axes[row, 2].set_title(f"{name}: cost above the optimum, {ANSWERING['L']}", fontsize=9)
         for axis in axes[row]:
             axis.set_xlabel("questions", fontsize=8)
             axis.set_xticks(range(0, int(curves["questions"].max()) + 1, 2))

@@ -414,6 +414,9 @@ def _route(description: Schema, path: str, method: str, route: Schema) -> dict[s
         if body
         else "",
         "status": status,
+        "sample": json.dumps(_example(description, answer), indent=2, ensure_ascii=False)
+        if answer
+        else "",
         "answer": list(_fields(description, answer)) if answer else [],
         "statuses": [status for status in answers if not status.startswith("2")],
     }

@@ -127,7 +127,8 @@ async def begin(request: Request) -> Response:
         _clean, wrong = check_record(service.problem, record)
         if wrong:
             return _own(request, form, wrong)
-    token, _conversation = await service.conversations.create(record)
+    made = await service.conversations.create(record, reference=form.get("person") or None)
+    token = made[0]
     return RedirectResponse(f"/c/{token}", 303)
 
 

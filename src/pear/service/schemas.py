@@ -43,21 +43,35 @@ class Strict(BaseModel):
 class NewConversation(Strict):
     """A refused applicant who is to get a link."""
 
-    record: dict[Name, Value] = Field(examples=[RECORD], max_length=500)
-    reference: Text | None = Field(None, examples=["application 4711"])
-    days: int | None = Field(None, ge=1, le=366, examples=[30])
+    record: dict[Name, Value] = Field(
+        examples=[RECORD],
+        max_length=500,
+        description="A value for each feature, as the decision was made with.",
+    )
+    reference: Text | None = Field(
+        None, examples=["application 4711"], description="What you call this case."
+    )
+    days: int | None = Field(
+        None, ge=1, le=366, examples=[30], description="Days until an unused link ends."
+    )
 
 
 class Act(Strict):
     """Something a person does about what they were shown: ``shown`` as they read it."""
 
-    shown: str = Field(max_length=60, examples=["0.3f2a9c1e5b7d4a60"])
+    shown: str = Field(
+        max_length=60,
+        examples=["0.3f2a9c1e5b7d4a60"],
+        description="From the view that the person saw.",
+    )
 
 
 class Answer(Act):
     """The answer to the question shown: a plan's number from 0, "same" or "none"."""
 
-    choice: Literal["same", "none"] | Annotated[int, Field(ge=0, le=9)] = Field(examples=[0])
+    choice: Literal["same", "none"] | Annotated[int, Field(ge=0, le=9)] = Field(
+        examples=[0], description="0 for plan A, 1 for plan B and so on, or a word."
+    )
 
 
 class NewLimit(Act):
@@ -174,7 +188,7 @@ class PlanCard(BaseModel):
     """A plan as it is shown: ordered steps, and what it takes and leads to as a whole."""
 
     steps: list[Step]
-    score: float
+    score: float = Field(description="Where the plan leads to, as a share of 100 points.")
     effort: float = Field(description="Effort by what the person said, relative to the best plan.")
     time: str = ""
     money: str = ""
@@ -250,31 +264,37 @@ class Progress(BaseModel):
 class ConversationView(BaseModel):
     """Where a conversation is; ``waiting`` at a ``place`` while it is computed."""
 
-    stage: Literal["question", "plan", "no_plan", "favourable", "waiting"]
-    version: int
-    shown: str = Field(description="What every change must name.")
-    place: int = 0
-    score: float = Field(description="In whole points of 100, as a share.")
-    bar: float
-    expires_at: float
-    problem_fingerprint: str
-    model_fingerprint: str
+    stage: Literal["question", "plan", "no_plan", "favourable", "waiting"] = Field(
+        examples=["question"], description="What there is to show."
+    )
+    version: int = Field(description="Grows with every change.")
+    shown: str = Field(
+        examples=["0.3f2a9c1e5b7d4a60"], description="Every change names what it is about by this."
+    )
+    place: int = Field(0, description="Where in the queue, while waiting.")
+    score: float = Field(examples=[0.03], description="Points of 100, as a share.")
+    bar: float = Field(examples=[0.5], description="The score must be above this.")
+    expires_at: float = Field(description="When the link ends, in seconds since 1970.")
+    problem_fingerprint: str = Field(description="Which version of the problem.")
+    model_fingerprint: str = Field(description="Which version of the model.")
     progress: Progress
-    limits: list[Limit]
-    notices: list[str]
-    question: Question | None = None
-    result: Result | None = None
-    no_plan: NoPlan | None = None
+    limits: list[Limit] = Field(description="What this person cannot do.")
+    notices: list[str] = Field(description="What to tell them, in words.")
+    question: Question | None = Field(None, description="At the stage of that name.")
+    result: Result | None = Field(None, description="At the stage 'plan'.")
+    no_plan: NoPlan | None = Field(None, description="At the stage of that name.")
 
 
 class Created(BaseModel):
     """A new conversation; the link is shown this once."""
 
-    id: str
-    token: str
-    link: str
-    expires_at: float
-    stage: str
+    id: str = Field(examples=["9f2c41d07be85a36"], description="Its number on the lender's side.")
+    token: str = Field(
+        examples=["pB3xT1…"], description="The secret of the link: give it to nobody else."
+    )
+    link: str = Field(examples=["https://…/c/pB3xT1…"], description="What the person opens.")
+    expires_at: float = Field(description="When it ends unless used, in seconds since 1970.")
+    stage: str = Field(examples=["new"])
 
 
 class Summary(BaseModel):
@@ -289,7 +309,8 @@ class Summary(BaseModel):
     questions: int
     minutes: float
     success: bool | None
-    steps: int | None
+    steps: int | None = Field(description="Steps of the plan that are left.")
+    done: int = Field(0, description="Steps done.")
     effort: float | None
 
 

@@ -365,11 +365,18 @@ class Tests:
             plan_p=plan_p,
             plan_adjusted=self.add(plan_p),
         )
-        both = flipped.difference[~np.isnan(flipped.difference)]
+        paired = ~np.isnan(flipped.difference)
+        both = flipped.difference[paired]
         if len(both) < self.smallest:
             return entry
         p = paired_test(both)
-        return replace(entry, difference=estimate(both, self.rng), p=p, adjusted=self.add(p))
+        return replace(
+            entry,
+            difference=estimate(both, self.rng),
+            effort=float(flipped.own[paired].mean()),
+            p=p,
+            adjusted=self.add(p),
+        )
 
 
 def judged(part: Attribute, adjusted: Sequence[float], level: float) -> Attribute:

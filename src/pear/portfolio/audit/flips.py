@@ -32,15 +32,16 @@ MOST_OTHER = 0.02
 class Flipped:
     """Some people of one group, flipped into another: shape ``(n,)`` each.
 
-    ``difference`` of cost, NaN where there is no plan both ways; ``approved`` who need no plan
-    any more; ``lost`` who have none any more; ``gained`` who have one only now; ``undecided`` of
-    whom the search told neither, one way or the other. They are some ``of`` so many, and a number
-    became ``value``.
+    ``own`` costs as they are, and the ``difference``, NaN where there is no plan; ``approved`` who
+    need no plan any more; ``lost`` who have none any more; ``gained`` who have one only now;
+    ``undecided`` of whom the search told neither, one way or the other. They are some ``of`` so
+    many, and a number became ``value``.
     """
 
     attribute: str
     before: str
     after: str
+    own: Floats
     difference: Floats
     approved: Flags
     lost: Flags
@@ -141,6 +142,7 @@ def _flipped(
         cut.name,
         cut.labels[before],
         cut.labels[after],
+        own=own,
         difference=other - own,
         approved=other == 0.0,
         lost=np.isnan(other) & ~np.isnan(own),

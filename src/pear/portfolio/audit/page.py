@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
@@ -14,10 +15,22 @@ from pear.portfolio.audit.report import (
     Attribute,
     Cell,
     Report,
+    capital,
     flipped_words,
+    group_words,
+    harder,
     show,
     shown_p,
 )
+
+VERDICTS = {
+    "optimal": "have a plan that is proved to be their easiest",
+    "bounded": "have a plan that may not be their easiest",
+    "heuristic": "have a plan that may not be their easiest",
+    "infeasible": "are proved to have none",
+    "unknown": "have neither a plan nor a proof that there is none",
+}
+"""What is known of somebody who was refused."""
 
 
 def page(report: Report) -> str:
@@ -28,10 +41,22 @@ def page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": "{:,}".format, "p": shown_p, "flipped": flipped_words}
+    environment.filters |= {
+        "count": "{:,}".format,
+        "p": shown_p,
+        "flipped": lambda flip: capital(flipped_words(flip)),
+        "capital": capital,
+    }
     nobody = all(part.unheard == report.talkers for part in report.attributes)
     return environment.get_template("page.html").render(
-        report=report, shown_of=shown_of, show=show, against=against, nobody_placed=nobody
+        report=report,
+        shown_of=shown_of,
+        show=show,
+        against=against,
+        harder=harder,
+        tested=tested(report),
+        verdicts=VERDICTS,
+        nobody_placed=nobody,
     )
 
 
@@ -60,7 +85,9 @@ class Shown:
     """One measure by one attribute; ``scale`` are the ends of its bars, in words, and ``empty``
     groups have no row."""
 
+    measure: str
     title: str
+    about: str
     share: bool
     rows: list[Row]
     scale: tuple[str, str] | None
@@ -70,7 +97,7 @@ class Shown:
 def shown_of(attribute: Attribute) -> list[Shown]:
     """The measures of which an attribute has anybody."""
     found = []
-    for measure, words in MEASURES.items():
+    for measure, (title, about) in MEASURES.items():
         rows = [(g.label, g.cells[measure]) for g in attribute.groups if measure in g.cells]
         present = [(label, cell) for label, cell in rows if cell.n]
         if present:
@@ -78,8 +105,8 @@ def shown_of(attribute: Attribute) -> list[Shown]:
             ends = _ends([cell for _, cell in present], share)
             drawn = [Row(label, cell, _bar(cell, ends)) for label, cell in present]
             scale = None if ends is None else (show(ends[0], share), show(ends[1], share))
-            title = words[:1].upper() + words[1:]
-            found.append(Shown(title, share, drawn, scale, len(rows) - len(present)))
+            empty = len(rows) - len(present)
+            found.append(Shown(measure, title, about, share, drawn, scale, empty))
     return found
 
 
@@ -105,13 +132,33 @@ def _bar(cell: Cell, ends: tuple[float, float] | None) -> Bar | None:
     return Bar(f"{low:.1f}", f"{max(high - low, 0.8):.1f}", f"{mean - 0.4:.1f}", mark)
 
 
-def against(difference: float | None, share: bool) -> str:
+def against(cell: Cell, measure: str) -> str:
     """How a group differs from everybody else, in words.
 
-    >>> against(0.031, True), against(-2.5, False), against(None, True)
-    ('3.1 points more', '2.5 less', '')
+    >>> cell = Cell(90, False, Estimate(90, 0.7, 0.6, 0.8), difference=-0.196)
+    >>> against(cell, "plan"), against(cell, "cost"), against(Cell(90, True), "length")
+    ('20 in 100 fewer', 'about 22% easier', '')
     """
-    if difference is None:
+    if cell.difference is None or cell.estimate is None:
         return ""
-    size = f"{100 * abs(difference):.1f} points" if share else f"{abs(difference):.3g}"
-    return f"{size} {'more' if difference > 0 else 'less'}"
+    if measure == "cost":
+        return harder(cell.difference, cell.estimate.mean - cell.difference)
+    if measure in SHARES:
+        size = f"{100 * abs(cell.difference):.0f}"
+        more, less = "in 100 more", "in 100 fewer"
+    else:
+        size, more, less = f"{abs(cell.difference):.1f}", "more", "less"
+    if float(size) == 0:
+        return "about the same"
+    return f"{size} {more if cell.difference > 0 else less}"
+
+
+def tested(report: Report) -> list[tuple[str, str, Any]]:
+    """Every comparison of the report: what of, of whom, and its probabilities."""
+    return [
+        (MEASURES[measure][0], capital(group_words(part, group.label)), cell)
+        for part in report.attributes
+        for group in part.groups
+        for measure, cell in group.cells.items()
+        if cell.adjusted is not None
+    ]

@@ -11,15 +11,21 @@ from pear.problem.wording import show_number
 from pear.statistics import Estimate
 
 MEASURES = {
-    "plan": "share of the refused with a plan",
-    "cost": "cost of the plan",
-    "length": "steps of the plan",
-    "finished": "share of conversations that ended with a plan accepted",
-    "questions": "questions answered until a plan was accepted",
-    "fit": "how much better than a guess the prior predicts an answer (log-likelihood per choice)",
+    "plan": ("Who gets a plan", "Share of the refused people for whom there is a plan"),
+    "cost": ("How hard the plan is", "Effort, where 1 stands for the easiest step there is"),
+    "length": ("How many steps it has", "Steps of the plan"),
+    "finished": (
+        "Who accepts a plan",
+        "Share of people whose questions ended with a plan accepted",
+    ),
+    "questions": ("How many questions it takes", "Questions until a plan was accepted"),
+    "fit": (
+        "How well their answers are foreseen",
+        "How much better than a guess the prior predicts an answer (log-likelihood)",
+    ),
 }
-"""Every measure, in words. The first three are over the refused (cost and steps over those with
-a plan), the others over conversations."""
+"""Every measure: its title, and what its numbers are. The first three are over the refused (effort
+and steps over those with a plan), the others over conversations."""
 
 SHARES = ("plan", "finished")
 """Measures that are shares of people."""
@@ -93,6 +99,8 @@ class Flip:
     plan_adjusted: float | None = None
     plan_flagged: bool = False
     difference: Estimate | None = None
+    effort: float | None = None
+    """Of the same people's plans as they are."""
     p: float | None = None
     adjusted: float | None = None
     flagged: bool = False
@@ -165,16 +173,32 @@ class Report:
 
     def words(self) -> str:
         """The outcome in a few sentences."""
-        family = f"{self.tests} tests, at most {self.level:.0%} chance of any false alarm"
+        return f"{self.headline} {self.care}"
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        if not self.tests:
+            return "Nothing could be tested."
+        count = len(self.flagged)
+        if not count:
+            return "No difference between groups stands out."
+        return f"{count} difference{'s' if count > 1 else ''} between groups found."
+
+    @property
+    def care(self) -> str:
+        """With what care it is to be read."""
         if not self.tests:
             return (
-                f"Nothing could be tested: no group and its counterpart have {self.smallest} "
-                "people. This says nothing about fairness."
+                f"No group and its counterpart have {self.smallest} people. This says nothing "
+                "about fairness."
             )
         if not self.flagged:
-            return f"No difference stands out ({family}). That is not a proof of fairness."
-        count = len(self.flagged)
-        return f"{count} difference{'s' if count > 1 else ''} found ({family})."
+            return f"{self.tests} comparisons were made. That is not a proof of fairness."
+        return (
+            f"{self.tests} comparisons were made. The chance that any of these is a false alarm "
+            f"is at most {self.level:.0%}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -186,7 +210,7 @@ class Report:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-SINGLE, PAIRS, SAME = "By one attribute", "By two attributes", "The same people, flipped"
+SINGLE, PAIRS, SAME = "By one attribute", "By two attributes", "The same people, changed"
 
 Size = tuple[float, float]
 """What findings of one kind are ranked by: shares of people with a plan before amounts."""
@@ -216,33 +240,74 @@ def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str
     }
 
 
+SENTENCES = {
+    "plan": "{mean} of the refused get a plan; of everybody else, {rest} do",
+    "cost": "plans are {compared} than for everybody else",
+    "length": "plans have {mean} steps on average; for everybody else it is {rest}",
+    "finished": "{mean} accept a plan in the end; of everybody else, {rest} do",
+    "questions": "it takes {mean} questions on average; for everybody else it is {rest}",
+    "fit": "their answers are foreseen {compared} than those of everybody else",
+}
+"""What is said of a difference found."""
+
+
 def _group(attribute: Attribute, group: Group, measure: str, cell: Cell) -> str:
     assert cell.estimate is not None
     assert cell.difference is not None
     share = measure in SHARES
     mean, rest = cell.estimate.mean, cell.estimate.mean - cell.difference
-    return (
-        f"{attribute.name}: {group.label}: {MEASURES[measure]}: {show(mean, share)} against "
-        f"{show(rest, share)} for everybody else (adjusted p {shown_p(cell.adjusted)})"
+    compared = harder(cell.difference, rest)
+    if measure == "fit":
+        compared = "better" if cell.difference > 0 else "less well"
+    said = SENTENCES[measure].format(
+        mean=show(mean, share), rest=show(rest, share), compared=compared
     )
+    return f"{capital(group_words(attribute, group.label))}: {said}."
+
+
+def group_words(attribute: Attribute, label: str) -> str:
+    """A group with the attributes it is by.
+
+    >>> group_words(Attribute("sex and age", ("sex", "age"), (), 0), "female, below 32")
+    'sex female and age below 32'
+    """
+    parts = label.split(", ") if len(attribute.attributes) > 1 else [label]
+    if len(parts) != len(attribute.attributes):
+        return f"{attribute.name}: {label}"
+    return " and ".join(f"{n} {part}" for n, part in zip(attribute.attributes, parts, strict=True))
+
+
+def capital(words: str) -> str:
+    """The words with an upper-case first letter."""
+    return words[:1].upper() + words[1:]
+
+
+def harder(difference: float, base: float) -> str:
+    """How much harder one effort is than another, in whole per cent of that.
+
+    >>> harder(13.3, 23.6), harder(-2.0, 10.0), harder(0.01, 10.0)
+    ('about 56% harder', 'about 20% easier', 'less than 1% harder')
+    """
+    share = round(100 * abs(difference) / base) if base > 0 else 0
+    size = f"about {share}%" if share else "less than 1%"
+    return f"{size} {'harder' if difference > 0 else 'easier'}"
 
 
 def _flip(flip: Flip) -> list[tuple[Size, str]]:
-    who = flipped_words(flip)
+    who = capital(flipped_words(flip))
     found: list[tuple[Size, str]] = []
     gained, lost = flip.share_plan_gained or 0.0, flip.share_plan_lost or 0.0
     if flip.plan_flagged:
         found.append((
             (1.0, abs(gained - lost)),
-            f"{who}: {gained:.1%} would have a plan who have none, and {lost:.1%} none who have "
-            f"one (adjusted p {shown_p(flip.plan_adjusted)})",
+            f"{who}: {show(gained, True)} would have a plan who have none, and {show(lost, True)} "
+            "none who have one.",
         ))  # fmt: skip
     if flip.flagged and flip.difference is not None:
         amount = flip.difference.mean
         found.append((
             (0.0, abs(amount)),
-            f"{who}: the plan would cost {abs(amount):.3g} {'more' if amount > 0 else 'less'} on "
-            f"average (adjusted p {shown_p(flip.adjusted)})",
+            f"{who}: their plans would be {harder(amount, flip.effort or 0.0)}.",
         ))  # fmt: skip
     return found
 
@@ -251,19 +316,21 @@ def flipped_words(flip: Flip) -> str:
     """Who became whom.
 
     >>> flipped_words(Flip("age", "below 31", "31 to below 40", 50, False, value=35.0))
-    'age: the same people (below 31) if they were 31 to below 40 (35 for all)'
+    'the same people (age below 31) if they were 31 to below 40 (35 for all)'
     """
     value = "" if flip.value is None else f" ({show_number(flip.value)} for all)"
-    return f"{flip.attribute}: the same people ({flip.before}) if they were {flip.after}{value}"
+    return f"the same people ({flip.attribute} {flip.before}) if they were {flip.after}{value}"
 
 
 def show(value: float, share: bool) -> str:
     """A number for people: a share in percent, or an amount.
 
     >>> show(0.515, True), show(123.456, False), show(1.234, False)
-    ('51.5%', '123', '1.23')
+    ('52%', '123', '1.2')
     """
-    return f"{value:.1%}" if share else f"{value:.3g}"
+    if share:
+        return f"{value:.0%}"
+    return f"{value:.0f}" if abs(value) >= 99.5 else f"{value:.1f}"
 
 
 def shown_p(p: float | None) -> str:

@@ -41,6 +41,7 @@ def summary(line: Line) -> schemas.Summary:
         minutes=round((line.updated_at - line.created_at) / 60, 2),
         success=line.outcome.success,
         steps=line.outcome.steps,
+        done=line.outcome.done,
         effort=line.outcome.effort,
     )
 

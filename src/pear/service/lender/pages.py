@@ -221,8 +221,9 @@ async def cases(
 
 
 def _row(request: Request, line: Line) -> dict[str, Any]:
-    made = day(line.created_at, words_of(request).texts)
-    return {**summary(line).model_dump(), "made": made, "state": _state(line)}
+    texts = words_of(request).texts
+    dates = {"made": day(line.created_at, texts), "changed": day(line.updated_at, texts)}
+    return {**summary(line).model_dump(), **dates, "state": _state(line)}
 
 
 def _state(line: Line) -> str:

@@ -39,9 +39,17 @@ function oneOpen(details) {
   });
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
-    details.open = false;
-    details.querySelector("summary").focus();
+    shut(details);
   });
+  details.querySelector("[data-leave]")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    shut(details);
+  });
+}
+
+function shut(details) {
+  details.open = false;
+  details.querySelector("summary").focus();
 }
 
 function offerPrinting(place) {

@@ -185,7 +185,7 @@ class Outcome:
     """How a conversation went, as far as the lender sees it: none of the person's data.
 
     ``success`` says whether there is a plan, None while that is open; ``steps`` and ``effort`` are
-    the plan's.
+    the plan's, ``done`` the steps done before it.
     """
 
     score: float = 0.0
@@ -193,6 +193,7 @@ class Outcome:
     success: bool | None = None
     steps: int | None = None
     effort: float | None = None
+    done: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +254,7 @@ class Conversation(Line):
 
 def outcome_of(standing: Standing) -> Outcome:
     """How a conversation went so far, from where it stands."""
-    outcome = Outcome(standing.score, standing.answered)
+    outcome = Outcome(standing.score, standing.answered, done=len(standing.done))
     if standing.stage == "plan" and standing.result is not None:
         plan = standing.result.plan
         return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
