@@ -1,5 +1,7 @@
 """The tables: from the first version on, on both databases, and started by many at once."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,7 +11,7 @@ from sqlalchemy import text
 
 from pear.errors import InvalidSetting
 from pear.service.store.database import Database, Store
-from pear.service.store.tables import downgrade, metadata, newest_version, upgrade
+from pear.service.store.tables import downgrade, metadata, newest_version, open_engine, upgrade
 
 FIRST_VERSION_ROW = """
 INSERT INTO conversations (id, token_hash, created_at, updated_at, expires_at, stage, version,
@@ -91,3 +93,22 @@ def test_sqlite_puts_a_committed_answer_on_disk(tmp_path):
 def test_an_address_that_cannot_work_is_refused_with_one_that_can(address, remedy):
     with pytest.raises(InvalidSetting, match=remedy):
         Database(address)
+
+
+def test_a_process_that_opens_the_file_twice_keeps_its_hold_on_it(tmp_path):
+    """Closing any handle of a file drops the locks of its whole process: another process would
+    then take itself for the last one, and delete the log that the first still writes to."""
+    file = tmp_path / "pear.db"
+    first = open_engine(f"sqlite:///{file}")
+    upgrade(first)
+    with first.connect() as connection:
+        connection.exec_driver_sql("create table things (name text)")
+        connection.commit()
+        open_engine(f"sqlite:///{file}")
+        another = (
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]);"
+            "c.execute(\"insert into things values ('a')\"); c.commit(); c.close()"
+        )
+        subprocess.run([sys.executable, "-c", another, str(file)], check=True)
+        assert file.with_name("pear.db-wal").exists()
+        assert connection.exec_driver_sql("select count(*) from things").scalar() == 1

@@ -225,6 +225,8 @@ def _make_private(file: Path) -> None:
     """Have a file that only its owner reads; its log takes over the same rights."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file() and os.access(file, os.R_OK | os.W_OK):
+            return  # Closing a handle would drop every lock that this process has on the file.
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise InvalidSetting(
