@@ -100,7 +100,7 @@ def _people(problem: Problem, data: Path) -> People:
 
 
 def _beside_labels(black_box: BlackBox, people: People, data: Path, target: str) -> None:
-    """Whether the model's scores agree with the decisions in the table, loudly where not."""
+    """Whether the model's scores agree with the decisions in the table; a warning where not."""
     from pear.decision.table_checks import compare_with_labels
     from pear.tables.people import labels_of
 

@@ -1,6 +1,4 @@
-"""Which commands are there, and how do their errors, and how far they are, reach the person at
-the terminal?
-"""
+"""Which commands are there, and how are errors and progress shown at the terminal?"""
 
 from __future__ import annotations
 
@@ -89,10 +87,10 @@ def main() -> None:
 
 
 class Bar:
-    """A bar with the time left on the error stream, while it is entered; on a terminal only.
+    """A progress bar with the time left, on the error stream of a terminal, while it is entered.
 
-    ``total`` is how many there are in all, None until it is known; ``done`` how many an earlier
-    run did.
+    ``total`` is how many there are in all, None until that is known; ``done`` how many an earlier
+    run has done.
     """
 
     def __init__(self, what: str, total: int | None = None, done: int = 0) -> None:
@@ -109,7 +107,7 @@ class Bar:
             TextColumn("{task.fields[note]}"),
             console=console,
             disable=not console.is_terminal,
-            # Some take minutes each; the time left needs two of them.
+            # Some steps take minutes; the time left can be estimated after two of them.
             speed_estimate_period=24 * 3600,
         )
         self._task = self._bar.add_task(what, total=total, completed=done, note="")
@@ -119,7 +117,7 @@ class Bar:
         return self
 
     def show(self, done: int, total: int | None = None, note: str = "") -> None:
-        """So many are done, of so many; ``note`` stands behind the bar."""
+        """Show how many of how many are done; ``note`` is shown behind the bar."""
         self._bar.update(self._task, completed=done, total=total, note=note)
 
     def __exit__(self, *problem: Any) -> None:

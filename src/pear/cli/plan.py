@@ -94,7 +94,7 @@ def command(
 
 
 class _Progress:
-    """The bar of a run; what is kept after Ctrl-C is said everywhere."""
+    """The progress bar of a run, and a line about what is kept after Ctrl-C."""
 
     def __init__(self, bar: Bar, output: Path) -> None:
         self.bar, self.output, self.told = bar, output, False

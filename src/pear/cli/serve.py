@@ -27,7 +27,7 @@ from pear.optional import require
 
 try:
     from pear.service.settings import Settings, Stated
-except ImportError:  # without the extra: the command says what to install
+except ImportError:  # Without the extra, the command says what to install.
     Settings = Stated = None  # type: ignore[assignment, misc]
 
 
@@ -149,7 +149,8 @@ def _own_names(settings: Stated) -> tuple[str, ...]:
 
 
 def _check(settings: Any) -> None:
-    """Say what is wrong with problem, model or database now, in one line, not later."""
+    """Refuse a problem, model or database that cannot be used, in one line, before anything
+    starts."""
     from pear.elicitation.words import catalogue
     from pear.preferences import stored_prior
     from pear.service.engine import stated_problem
@@ -186,8 +187,8 @@ def check_address(host: str, port: int) -> None:
 
 
 def _check_model(settings: Any, problem: Any) -> None:
-    """Load the model once in a process that may be ended: one that takes too long, or all the
-    memory there is, is told of and brings nothing else down."""
+    """Load the model once in a process that may be ended: a model that takes too long, or too much
+    memory, is reported and harms nothing else."""
     from pear.parallel import Worker
     from pear.service.engine import START_SECONDS
 
@@ -207,7 +208,7 @@ def _check_model(settings: Any, problem: Any) -> None:
 
 
 def _doubts(model: str, agree: float, versions: str, problem: Any) -> list[str]:
-    """What is told of the models while they are loaded."""
+    """The warnings about the models while they are loaded."""
     from pear.decision import load_model, load_models
 
     with warnings.catch_warnings(record=True) as told:
@@ -231,9 +232,9 @@ def _own_places(problem: Path) -> dict[str, str]:
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """Told to end, take away what was there for this run only, and end without an error.
+    """On a signal to end, remove what was there for this run only, and end without an error.
 
-    The server ends its work when it is told to, and then has the signal do what it did before.
+    The server finishes its work first, and then restores what the signal did before.
     """
 
     def leave(*_: object) -> None:
@@ -250,7 +251,7 @@ def ended_in_order() -> Iterator[None]:
 def completed(stated: Stated) -> Iterator[Settings]:
     """The settings, with what a problem file or the demonstration brings where nothing is stated.
 
-    The demonstration has a lender's key, and a database that is gone afterwards.
+    The demonstration has a lender's key, and a database that is removed afterwards.
     """
     from pear.service.lender.staff import new_key
 

@@ -1,4 +1,4 @@
-"""``pear train``: which policy does a planner learn for a problem and its model?"""
+"""``pear train``: train a policy for a problem and its model."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def command(
 
 
 def is_table(path: Path) -> bool:
-    """Whether a path is one of many plans: a folder, or no JSON."""
+    """Whether a path holds many plans: a folder, or a file that is not JSON."""
     return path.is_dir() or path.suffix.lower() != ".json"
 
 

@@ -27,7 +27,7 @@ TOLERANCE = 1e-6
 """How far outside [0, 1] a score may lie by rounding."""
 
 GAPS = 64
-"""Probe states with missing values, where some may be."""
+"""How many probe states with missing values are added, where features may be missing."""
 
 
 class BlackBox:
@@ -119,7 +119,7 @@ class BlackBox:
         return f"BlackBox({self.name!r}, {self.rows:,} rows asked)"
 
     def differs_from(self, space: FeatureSpace, goal: Goal) -> str:
-        """What a problem says otherwise of what the score means, in words; empty where nothing.
+        """How a problem disagrees about what the score means, in words; empty where it does not.
 
         The features in their order, their kinds and categories and what a missing value counts as
         make the states, and the favourable classes choose the score. Threshold and margin, bounds,
@@ -152,7 +152,8 @@ class BlackBox:
             )
 
     def _favourable_classes(self, goal: Goal) -> frozenset[str | float]:
-        """The classes whose probabilities make the score; of two named ones, left out, the last."""
+        """The classes whose probabilities add up to the score: the last of two if none is
+        stated."""
         classes = goal.favourable or (self.classes[1:] if len(self.classes) == 2 else ())
         return frozenset(class_key(value) for value in classes)
 
@@ -354,7 +355,7 @@ def probe_states(space: FeatureSpace, n: int, rng: np.random.Generator) -> State
 
 
 def probes_with_gaps(space: FeatureSpace, n: int, rng: np.random.Generator) -> States:
-    """Plausible states, ``n`` complete ones and a few with missing values where some may be."""
+    """``n`` plausible states, and a few with missing values if features may be missing."""
     probes = probe_states(space, n, rng)
     if not any(feature.may_be_missing for feature in space.features):
         return probes
@@ -362,7 +363,7 @@ def probes_with_gaps(space: FeatureSpace, n: int, rng: np.random.Generator) -> S
 
 
 def with_gaps(space: FeatureSpace, states: States, rng: np.random.Generator) -> States:
-    """The states, in each of which at least one of the values that may be missing is."""
+    """The states with at least one missing value in each, of features that may be missing."""
     may = np.array([feature.may_be_missing for feature in space.features])
     gone = (rng.random(states.shape) < 0.2) & may
     gone[np.arange(len(states)), rng.choice(np.flatnonzero(may), len(states))] = True

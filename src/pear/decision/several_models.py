@@ -1,4 +1,4 @@
-"""What do several models say together, and which could decide tomorrow?
+"""How do several models decide together, and which models could decide tomorrow?
 
 A plan takes months, and the model that decides then is not the one that decides now. A black box
 made of several says yes when all of them do, or a stated share: its score is the lowest of theirs,

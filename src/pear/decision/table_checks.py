@@ -181,7 +181,7 @@ MOST_ROWS = 2_000
 """People who are compared at most, evenly from the table."""
 
 FEWEST = 10
-"""Fewer people than this with either decision say nothing."""
+"""With fewer people than this of either decision, nothing is compared."""
 
 WEAKER = 0.1
 """How far a model's AUC may be below that of a simple model of the same columns."""
@@ -331,7 +331,7 @@ def _given(answers: Callable[[States], States], rows: States) -> Callable[[State
 
 
 def favourable_labels(goal: Goal, labels: Sequence[Any], target: str) -> tuple[Floats, str]:
-    """1 where a decision was favourable, 0 where not, NaN where unknown; and what is odd."""
+    """1 where a decision was favourable, 0 where not, NaN where unknown; and what is wrong."""
     keys = [None if is_missing(label) else class_key(plain(label)) for label in labels]
     classes = sorted(
         {key for key in keys if key is not None}, key=lambda key: (str(type(key)), key)

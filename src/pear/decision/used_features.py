@@ -74,7 +74,7 @@ def mark_used(problem: Problem, black_box: BlackBox) -> Problem:
 
 
 def wrongly_unused(problem: Problem, black_box: BlackBox) -> list[str]:
-    """What the problem says of features that it calls unused and the model looks at, in words."""
+    """Warnings about features that the problem calls unused although the model uses them."""
     said = {feature.name for feature in problem.space.features if not feature.used}
     told = mark_used(problem, black_box).space
     return [
@@ -102,7 +102,7 @@ def shown_to_matter(black_box: BlackBox, names: Iterable[str]) -> frozenset[str]
 
 
 def _read(black_box: BlackBox) -> tuple[frozenset[str], frozenset[str]]:
-    """Features that inputs which can change the answer are made of, and those that none is."""
+    """The features behind inputs that can change the answer, and the features behind none."""
     try:
         opened = _encoding_read(black_box)
         return (
@@ -134,10 +134,11 @@ def _encoding_read(black_box: BlackBox) -> tuple[Encoding, Indices | None] | Non
 def _features_of_columns(
     black_box: BlackBox, encode: Encoding, seen: Indices | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Whose the inputs are, found by varying one feature at a time.
+    """Which feature each input is made of, found by varying one feature at a time.
 
-    Each column of the encoding is made of one feature, so one that moves with a feature is nobody
-    else's. A column that never moves is of no feature all of whose values were tried.
+    Each column of the encoding is made of one feature, so a column that changes with a feature
+    belongs to it alone. A column that never changes belongs to no feature all of whose values were
+    tried.
     """
     space = black_box.space
     people = probes_with_gaps(space, PEOPLE, np.random.default_rng(9))

@@ -1,4 +1,4 @@
-"""What stands in a file of conversations, whose is each, and how is one kept there?
+"""How are conversations kept in a file, and whose is each?
 
 One line of JSON per conversation, as ``Session.to_json`` writes it; further keys are allowed,
 and ``id`` (or ``reference``) says whose it is; else ``row``, in the table whose digest is
@@ -176,7 +176,7 @@ class KeptConversation:
     key: Mapping[str, Any]
 
     def read(self) -> dict[str, Any] | None:
-        """The last conversation of this person; None where there is none."""
+        """The last conversation of this person; None without one."""
         own = [line for line in self._lines() if self._is_own(line)]
         return json.loads(own[-1]) if own else None
 
@@ -190,7 +190,7 @@ class KeptConversation:
             raise type(error)(f"'{self.path}': {error}; use --again to start anew") from None
 
     def write(self, session: Session) -> None:
-        """Put the conversation in the place of this person's last; other lines stay as they are."""
+        """Replace this person's last conversation; other lines stay as they are."""
         line = json.dumps({**self.key, **session.to_dict()}, ensure_ascii=False)
         with _locked(self.path):
             others = [other for other in self._lines() if not self._is_own(other)]

@@ -1,7 +1,7 @@
 """What every planner can do, so that everything above can swap them.
 
 A planner is built on a problem and a black box, and then asked about people. :class:`Planner` reads
-what it is given in one place; a planner of its own kind says how it plans in two methods, for
+what it is given in one place; each kind of planner implements two methods, for
 :class:`Query` objects that are checked already.
 """
 

@@ -182,7 +182,7 @@ def verify(plan: Plan, problem: Problem, black_box: BlackBox, *, max_rows: int =
 
 
 def _belongs(report: Report, plan: Plan, problem: Problem, black_box: BlackBox) -> bool:
-    """Fingerprints first: everything else is about this problem and this model."""
+    """Check the fingerprints first: everything else is about this problem and this model."""
     report.check(
         "the plan was made for this problem",
         plan.problem_fingerprint == problem.fingerprint,

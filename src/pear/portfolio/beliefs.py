@@ -111,17 +111,18 @@ class Everyone:
 
     @property
     def personal(self) -> bool:
-        """Whether it says something of single people."""
+        """Whether it says something about individual people."""
         return bool(self.learned or self.limits)
 
     @property
     def needs_ids(self) -> bool:
-        """Whether it says something of people that no row of this table is named by."""
+        """Whether it is about people who are not named by a row of this table."""
         own = f" of the table {self.table}"
         return any(not name.endswith(own) for name in (*self.learned, *self.limits))
 
     def _names(self, rows: Iterable[int], ids: Iterable[str]) -> list[str]:
-        """What each of these people is called here: their row, where a conversation says so."""
+        """The key of each of these people: their row, where a conversation names it, else their
+        id."""
         if not self.personal:
             return list(ids)
         by_row = [row_name(row, self.table) for row in rows]
@@ -303,12 +304,12 @@ def prior_draws(prior: GaussianMixturePrior, n: int, seed: int = SEED) -> Floats
         own = standard[kinds == kind]
         spread = np.sqrt(len(own) / max(1, len(own) - 1))
         standard[kinds == kind] = (own - own.mean(axis=0)) * spread
-    # Rounded, so that last digits of another machine's linear algebra make no other draws.
+    # Rounded, so that the last digits of another machine's linear algebra do not change the draws.
     return np.asarray(np.round(prior.centres[kinds] + prior.coloured(standard, kinds), 6))
 
 
 def stated(draws: Floats, seed: int = SEED) -> str:
-    """What a table of plans says of draws of the prior, in place of all their numbers.
+    """How a table of plans states draws of the prior, in place of all their numbers.
 
     >>> stated(np.zeros((4, 2)))
     '{"prior_draws":4,"seed":0,"digest":"f5a5fd42d16a2030"}'
@@ -401,9 +402,9 @@ def learned_weights(
     samples: int,
 ) -> dict[str, Floats]:
     """Draws ``(samples, p)`` of the posterior of everyone who answered something, by id; with
-    one sample, its mean. Conversations that do not say whose they are teach about nobody.
+    one sample, its mean. Conversations that do not say whose they are are left out.
 
-    All that one person answered counts, in the order of their conversations.
+    All answers of one person count, in the order of their conversations.
     """
     said: dict[str, Conversation] = {}
     for conversation in conversations:

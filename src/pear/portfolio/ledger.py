@@ -1,4 +1,4 @@
-"""What is done already, and how does it become one table, with nothing of anybody else lost?
+"""What is done already, and how does it become one table without losing anybody's files?
 
 A run keeps a folder beside its output. The first line of the journal in it says which run it
 belongs to; each further line is one group of people done, written after the group's own files are
@@ -191,7 +191,7 @@ class Ledger:
                 if entry.name != LOCK:
                     entry.unlink()
         lines = self._lines()
-        # One that has finished nothing loses nothing: its command may have been mistyped.
+        # A run that finished nothing has nothing to lose: its command may have been mistyped.
         if len(lines) > 1:
             self._check_same(lines[0])
             self.done = {int(line["group"]): line for line in lines[1:] if self._is_whole(line)}
@@ -252,7 +252,7 @@ class Ledger:
         self._begun = False
 
     def _take_lock(self) -> None:
-        """Two runs never write into one folder. The lock ends with its process."""
+        """Two runs never write into one folder. The lock is released when its process ends."""
         self.folder.mkdir(exist_ok=True)
         if fcntl is None:
             return
@@ -299,7 +299,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Refuse a name whose kind we do not write."""
+    """Refuse an output whose format we do not write."""
     if path.suffix and not is_parquet(path) and not path.name.lower().endswith(".csv"):
         raise InvalidSetting(
             f"the output '{path}' must end in .parquet or .csv, or have no ending for a folder"

@@ -1,9 +1,9 @@
 """What do people find costly, judged by the choices they made in conversations?
 
-Monte Carlo EM: each person's posterior under the present prior is sampled (E), and a mixture
-is fitted to everybody's samples (M). What the answers say nothing about keeps the old prior's
-spread, since the posterior keeps it. The result is used only if it predicts the choices of
-people it has not seen better than the old prior does.
+Monte Carlo EM: each person's posterior under the present prior is sampled (E), and a mixture is
+fitted to everybody's samples (M). Where the answers say nothing, the spread of the old prior stays,
+since the posterior keeps it. The result is used only if it predicts the choices of people it has
+not seen better than the old prior does.
 
 References: Wei and Tanner (1990), A Monte Carlo implementation of the EM algorithm.
 """

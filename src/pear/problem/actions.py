@@ -102,7 +102,8 @@ class Action:
     Raises
     ------
     InvalidProblem
-        Where a list is none; whether it fits its feature is checked by :class:`Problem`.
+        Where something that must be a list is not one; whether the action fits its feature is
+        checked by :class:`Problem`.
 
     Examples
     --------

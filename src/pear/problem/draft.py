@@ -31,7 +31,7 @@ Score = Callable[[States], Floats]
 MOST_CLASSES = 20
 MOST_CATEGORIES = 100
 FEW_VALUES = 10
-"""Whole numbers of so few different values may be codes; none beyond them is assumed."""
+"""Whole numbers with so few different values may be codes; no value beyond them is assumed."""
 SHARED_VALUES = 25
 """A fraction of at most so many values, each of many people, belongs to a group, not a person."""
 ROWS_NAMED = 0.95

@@ -74,7 +74,7 @@ class View:
 
     @property
     def told(self) -> tuple[Notice, ...]:
-        """All a person is told, that the lender must confirm something among it."""
+        """Everything a person is told, including that the lender must confirm something."""
         asked = (Notice("asked"),) if self.conversation.asked else ()
         return (*self.notices, *asked)
 
@@ -86,7 +86,7 @@ class View:
 
 
 class Stale(Conflict):
-    """What the person saw is not what stands now; nothing was changed. ``view`` is what stands."""
+    """What the person saw is out of date; nothing was changed. ``view`` is the current one."""
 
     def __init__(self, view: View) -> None:
         super().__init__(
@@ -249,7 +249,7 @@ class Conversations:
     def _ended(self, number: str, task: asyncio.Task[View | None]) -> None:
         self._at_work.pop(number, None)
         if not task.cancelled():
-            task.exception()  # whoever still waits is told; if nobody does, the next look tries
+            task.exception()  # Whoever still waits is told; if nobody does, the next look tries
 
     async def say(
         self,
@@ -288,7 +288,7 @@ class Conversations:
             try:
                 stored = await self._store(view, what, request)
             except Conflict:
-                # Another process was faster: perhaps with this very request.
+                # Another process was faster, perhaps with this very request.
                 conversation = await self._again(conversation)
                 if await self._was_said(conversation, request):
                     return await self.look(conversation, address)
@@ -402,7 +402,7 @@ class Conversations:
         return fold(self.problem, first, self._said(conversation))
 
     def _said(self, conversation: Conversation) -> tuple[Said, ...]:
-        """What stands of everything said, for a conversation about today's problem."""
+        """Everything said that was not taken back, for a conversation about today's problem."""
         return tuple(read_said(event, self.problem) for event in conversation.said)
 
     def _fitting(self, conversation: Conversation) -> Record:

@@ -1,6 +1,6 @@
-"""How is what comes next computed, in a process of its own, so that nobody else waits for it?
+"""How is the next question or plan computed, in a process of its own, so that nobody else waits?
 
-The engine leads the sessions, and remembers those it met last; one it does not remember is rebuilt
+The engine leads the sessions, and remembers the latest ones; one it does not remember is rebuilt
 from its record and what was said. What was taken back is taken back there as well, so that an undo
 costs nothing.
 
@@ -71,7 +71,7 @@ class News:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something a person is told: the name of its text, and what stands in it.
+    """Something a person is told: the name of its text, and what is filled into it.
 
     ``steps`` are said in the language of who reads them; earlier versions stored their words.
     """
@@ -85,9 +85,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class Case:
-    """All that a search needs to know of a conversation; no link, no reference.
+    """All that a search needs to know about a conversation; no link, no reference.
 
-    ``said`` is what stands of everything said.
+    ``said`` is everything said that was not taken back.
     """
 
     id: str
@@ -219,8 +219,8 @@ class _Known:
         self.said: list[Said] = []
 
     def follow(self, said: Sequence[Said]) -> None:
-        """Take back what no longer stands, and take in what is new."""
-        # Compared as stored: a missing value, too, is the same as itself there.
+        """Undo what was taken back, and add what is new."""
+        # Compared in their stored form, in which a missing value equals itself.
         shared = 0
         for old, new in zip(self.said, said, strict=False):
             if old.to_dict() != new.to_dict():
@@ -298,7 +298,7 @@ EngineMaker = Callable[[], Any]
 
 
 class Busy(PearError):
-    """More people wait than the service takes on; nothing was changed."""
+    """More people are waiting than the service accepts; nothing was changed."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many people are being served; try again in {seconds} seconds")
@@ -342,7 +342,7 @@ class FairQueue:
         return self._count
 
     def add(self, job: _Job) -> None:
-        """Take a job in, behind the others of its address."""
+        """Queue a job behind the others of its address."""
         self._turns.setdefault(job.address, deque()).append(job)
         self._count += 1
 
@@ -396,7 +396,7 @@ class Searchers:
         for searcher, facts in zip(self._searchers, first, strict=True):
             if facts.result() != self.facts:
                 raise ModelReplaced(REPLACED)
-            # From now on a process that takes another's place must find the same model.
+            # From now on a process that replaces another must find the same model.
             searcher.worker.maker = partial(_Discreet, self._maker, self.facts)
 
     async def run(self, name: str, method: str, *arguments: Any, address: str = "") -> Any:
@@ -421,7 +421,7 @@ class Searchers:
         return next((place for place in places if place is not None), None)
 
     def stop(self) -> None:
-        """End every searcher, whatever it is at."""
+        """End every searcher, whatever it is doing."""
         for searcher in self._searchers:
             searcher.worker.stop()
 
@@ -430,7 +430,7 @@ class Searchers:
         return sum(searcher.load for searcher in self._searchers)
 
     def restarts(self) -> int:
-        """Processes that took another's place."""
+        """How many processes replaced another."""
         return sum(searcher.worker.restarts for searcher in self._searchers)
 
 
@@ -516,7 +516,7 @@ class _Thread:
 
 
 class _Discreet:
-    """An engine whose errors tell nobody's data, and which is about the model expected."""
+    """An engine whose errors reveal nobody's data, and whose model is the one expected."""
 
     def __init__(self, maker: EngineMaker, expected: Facts | None) -> None:
         self._engine = maker()
@@ -524,7 +524,7 @@ class _Discreet:
             raise ModelReplaced(REPLACED)
 
     def do(self, method: str, *arguments: Any) -> Any:
-        """The result of a method; errors of ours as they are, of others the kind and place."""
+        """The result of a method; our own errors as they are, of others only the kind and place."""
         try:
             return getattr(self._engine, method)(*arguments)
         except PearError:

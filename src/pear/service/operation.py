@@ -116,7 +116,7 @@ class Traces:
             yield Span(span)
 
     def stop(self) -> None:
-        """Send what is still to be sent."""
+        """Send the spans that are still to be sent."""
         if self._tracer is not None:
             self._provider.shutdown()
 
@@ -180,7 +180,7 @@ class Metrics:
         self._happened.labels(kind).inc()
 
     def now(self, *, waiting: int, restarts: int, ready: bool) -> None:
-        """Note how things stand in this process."""
+        """Record the current figures of this process."""
         self._waiting.set(waiting)
         self._restarts.set(restarts)
         self._ready.set(ready)
@@ -316,7 +316,8 @@ class Around:
             await self._answer(error, scope, receive, send, seen["started"])
 
     def _known_host(self, scope: Scope) -> bool:
-        """Whether the service is meant: else its links would lead to whoever sent this name."""
+        """Whether the host is the service's: otherwise its links would lead to whoever sent the
+        name."""
         trusted = self.settings.trusted_hosts
         if "*" in trusted or scope["path"] in PROBES:
             return True

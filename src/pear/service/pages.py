@@ -365,7 +365,8 @@ async def _say(
     shown: str,
     said: str = "",
 ) -> Response:
-    """Say one thing of what a form's page showed; of something else, show what stands now."""
+    """Say one thing about what a form's page showed; if that is out of date, show what is
+    current."""
     service = service_of(request)
     kind = request.scope["route"].name
     key = form.get("key")

@@ -35,7 +35,7 @@ RECORD = {
 
 
 class Strict(BaseModel):
-    """A request: what it may hold stands here, anything else is refused."""
+    """A request; fields that are not declared are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -57,7 +57,7 @@ class NewConversation(Strict):
 
 
 class Act(Strict):
-    """Something a person does about what they were shown: ``shown`` as they read it."""
+    """Something a person does about what they were shown; ``shown`` is that, as they read it."""
 
     shown: str = Field(
         max_length=60,
@@ -421,7 +421,7 @@ class ProblemDetails(BaseModel):
     request_id: str = Field("", examples=["3f2a9c1e5b7d4a60"])
     errors: list[FieldError] = []
     present: dict[str, Any] | None = Field(
-        None, description="What stands now, where something else was shown (409)."
+        None, description="What is current, where something else was shown (409)."
     )
 
 

@@ -150,7 +150,7 @@ class Service:
         return conversation
 
     def pin_proof(self, conversation: Conversation) -> str:
-        """What a browser holds that has given the PIN of a conversation."""
+        """The proof a browser holds after the PIN of a conversation was given."""
         return self.forms.derived("pin", conversation.id, conversation.pin_hash or "")
 
     async def check_pin(self, conversation: Conversation, pin: str) -> bool:
@@ -277,7 +277,7 @@ class FormTokens:
 
 
 class RateLimit:
-    """So many requests per minute for each name, with a full minute's worth at once.
+    """A limit on the requests per minute of each name; a full minute's worth may come at once.
 
     Kept in the memory of one process: several web processes allow that many times more.
 
@@ -496,7 +496,7 @@ def day(at: float, texts: Catalogue) -> str:
 
 
 def notices(view: View, words: Words) -> list[str]:
-    """What a person is told about how it came to this."""
+    """What a person is told about how this came about."""
     found = []
     for notice in view.told:
         values = {**vars(notice), "until": day(notice.until, words.texts)}

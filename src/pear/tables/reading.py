@@ -1,9 +1,9 @@
 """How is a table of people read from files, so that every command sees the same cells?
 
-Text separated by commas, semicolons or tabs (also gzipped), Parquet, or a folder of them. At
-most one chunk stands in memory. Chunks are cut by the number of rows alone, across files, so
-that chunk 17 holds the same rows in every run. Text is typed by the features of the problem,
-cell by cell: one wrong cell never changes how its neighbours are read.
+Text separated by commas, semicolons or tabs (also gzipped), Parquet, or a folder of them. At most
+one chunk is in memory. Chunks are cut by the number of rows alone, across files, so that chunk 17
+holds the same rows in every run. Text is typed by the features of the problem, cell by cell: one
+wrong cell never changes how its neighbours are read.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Chunk:
 class Source:
     """The files of a table, in the order they are read, with the columns they share.
 
-    ``digest`` is a hash of the content of all files in their order; empty text lines are no
-    ``rows``.
+    ``digest`` is a hash of the content of all files in their order; empty lines of text are not
+    counted as ``rows``.
     """
 
     path: Path
@@ -234,10 +234,10 @@ def _check_ending(file: Path) -> None:
 
 def _files_in(folder: Path) -> tuple[Path, ...]:
     """The tables in a folder by name; a file that would be passed over is refused, so that nobody
-    is lost."""
+    is left out."""
     with _reading(folder):
         entries = [e for e in sorted(folder.iterdir()) if not e.name.startswith((".", "_"))]
-    # Notes may lie beside tables: in a folder, .txt is no table.
+    # Notes may lie beside tables: in a folder, a .txt file is not taken for a table.
     entries = [entry for entry in entries if ".txt" not in entry.suffixes]
     for entry in entries:
         known = is_text(entry) or is_parquet(entry)
@@ -322,7 +322,7 @@ class _Text:
     def __init__(self, file: Path) -> None:
         self.file = file
         encoding = _encoding(file)
-        # A byte that means nothing in it spoils its own cell, not the file.
+        # A byte that is invalid in this encoding spoils its own cell, not the file.
         self.text = io.TextIOWrapper(_binary(file), encoding, errors="replace", newline="")
         first = self.text.readline()
         usual = "\t;," if ".tsv" in file.suffixes else ",;\t"
@@ -489,7 +489,8 @@ class _AsUtf8(io.RawIOBase):
 
 
 def _encoding(file: Path) -> str:
-    """UTF-8, or what older spreadsheets write where most signs beyond ASCII are no UTF-8."""
+    """UTF-8, or the encoding of older spreadsheets where most non-ASCII characters are not
+    UTF-8."""
     with _reading(file), _binary(file) as stream:
         if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"

@@ -4,7 +4,7 @@ The graph is cut at the tensor that goes into its one ensemble, its one linear c
 first layer. What is in front must take every column by itself; onnxruntime computes it, so that an
 encoding is the file's own. What comes after must be made of that tensor alone and is not read: of
 the few ways in which a margin becomes a score, the one that gives the model's own scores on probes
-is taken, and none if there is none.
+is taken; if none does, the model is not read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How does recourse differ between protected groups, and is it more than chance?"""
+"""How does recourse differ between protected groups, and is that more than chance?"""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def read_measures(
     """
     numbers: dict[tuple[bool, str], list[int]] = {}
     for number, one in enumerate(conversations):
-        # A conversation without an id is somebody of their own.
+        # A conversation without an id counts as a person of its own.
         numbers.setdefault((one.named, one.id), []).append(number)
     rows = _rows_by_id(plans)
     persons, finished, questions, fits = [], [], [], []
@@ -300,7 +300,7 @@ class Tests:
         measures: Mapping[str, Floats],
         undecided: Flags | None = None,
     ) -> tuple[Group, ...]:
-        """Every group by every measure ``(n,)``; who is in no group counts nowhere."""
+        """Every group by every measure ``(n,)``; people in no group are not counted."""
         inside = {m: np.where(grouping.of >= 0, values, np.nan) for m, values in measures.items()}
         return tuple(
             Group(
@@ -340,7 +340,7 @@ class Tests:
         )
 
     def flip(self, flipped: Any) -> Flip:
-        """The same people twice; those undecided either way count only as such."""
+        """The same people twice; those undecided in either case count only as undecided."""
         decided = ~flipped.undecided
         n = int(decided.sum())
         entry = Flip(

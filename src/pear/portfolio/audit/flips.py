@@ -154,7 +154,7 @@ def _flipped(
 
 
 def _check_same_search(pairs: list[tuple[Floats, Floats]]) -> None:
-    """Refuse plans that come out otherwise now, for more than a few borderline people."""
+    """Refuse plans that come out differently now, for more than a few borderline people."""
     if not pairs:
         return
     stored, again = (np.concatenate(side) for side in zip(*pairs, strict=True))

@@ -1,4 +1,4 @@
-"""By what are people compared, and who belongs to which group?"""
+"""Which groups are compared, and who belongs to which?"""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Grouping:
 
 
 def make_cut(name: str, column: pd.Series, problem: Problem, edges: Sequence[float] = ()) -> Cut:
-    """Groups of one attribute, as these people have it; who has none is in no group."""
+    """Groups of one attribute, as these people have it; people without one are in no group."""
     known = name in problem.space.names
     feature = problem.space[name] if known else None
     stated = column[[not is_missing(value) for value in column]]

@@ -226,7 +226,7 @@ def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str
         for group in attribute.groups:
             for measure, cell in group.cells.items():
                 if cell.flagged and cell.difference is not None:
-                    # Two groups that are each other's rest are one finding, told once.
+                    # Two groups that make up everybody are one finding, reported once.
                     key = (attribute.name, measure, cell.p, round(abs(cell.difference), 9))
                     words = _group(attribute, group, measure, cell)
                     ranked.setdefault(key, ((0.0, cell.size or 0.0), words))

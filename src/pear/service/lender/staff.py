@@ -65,7 +65,7 @@ class Key:
 
     @property
     def valid(self) -> bool:
-        """Whether it opens anything now."""
+        """Whether the key is valid now."""
         return self.revoked_at is None and (self.expires_at or 1e300) > time.time()
 
 
@@ -253,11 +253,11 @@ LEEWAY_SECONDS = 60
 
 
 class NotSignedIn(PearError):
-    """Somebody came back with something that proves nothing."""
+    """The provider's answer does not prove who signed in."""
 
 
 class ProviderFailed(PearError):
-    """The provider did not answer, or not as OpenID Connect asks it to."""
+    """The provider did not answer, or not as OpenID Connect requires."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What has been said in each conversation, safely on disk?
 
-What a person says is one transaction: the event, what stands of everything said, and the record of
-the request that made it. It happens at one version of the conversation; when someone else was
-faster it changes nothing and raises :class:`Conflict`. What follows from it (a question, a plan) is
-kept beside it when it has been computed.
+What a person says is one transaction: the event, everything said that was not taken back, and the
+record of the request that made it. It happens at one version of the conversation; when someone else
+was faster it changes nothing and raises :class:`Conflict`. What follows from it (a question, a
+plan) is kept beside it when it has been computed.
 """
 
 from __future__ import annotations
@@ -409,7 +409,7 @@ class Store:
         request: Request | None = None,
         **columns: Any,
     ) -> Conversation:
-        """Store one event and what stands after it, if the conversation is still as read."""
+        """Store one event and what was said up to it, if the conversation has not changed since."""
         moved = {"version": conversation.version + 1, "updated_at": time.time(), **columns}
         content = dict(event)
         try:
@@ -479,7 +479,7 @@ class Store:
         return kept.rowcount == 1
 
     def pin_tried(self, conversation_id: str, tries: int, until: float) -> None:
-        """Keep how often in a row a wrong PIN was tried."""
+        """Store how often in a row a wrong PIN was tried."""
         mine = conversations.c.id == conversation_id
         with self.database.writing() as connection:
             connection.execute(
@@ -565,7 +565,7 @@ class Store:
 
 
 def _update(connection: Connection, conversation: Conversation, columns: Mapping[str, Any]) -> None:
-    """Write some columns of a conversation that is still as read."""
+    """Write some columns of a conversation that has not changed since it was read."""
     moved = connection.execute(
         update(conversations)
         .where(

@@ -1,4 +1,4 @@
-"""What is done with everything that is kept, when nobody asks and for whoever runs the service?
+"""Which upkeep does the store need, and what can an operator do with it?
 
 Old conversations are forgotten, what was deleted is taken off the disk, open conversations are
 carried over to a new model, and what people answered is written to a file: to fit a prior, to
@@ -137,7 +137,7 @@ def under_other_model(database: Database, problem: str, model: str, limit: int =
 
 
 class Scrubber:
-    """Has what was deleted taken off the disk, from when it is started until that is done.
+    """Removes deleted data from the disk in the background, until that is done.
 
     PostgreSQL's tables are written anew for it, at most every so many seconds.
     """
@@ -176,7 +176,7 @@ class Scrubber:
 
 
 def to_scrub(database: Database) -> str | None:
-    """The mark of what was deleted and may still be on the disk; None where nothing is."""
+    """The mark of deleted data that may still be on the disk; None where there is none."""
     with database.reading() as connection:
         query = select(secrets.c.value).where(secrets.c.name == "deleted")
         value: str | None = connection.execute(query).scalar()
@@ -184,14 +184,14 @@ def to_scrub(database: Database) -> str | None:
 
 
 def _scrubbed(database: Database, deleted: str) -> None:
-    """Note that what was deleted up to a mark is off the disk."""
+    """Note that data deleted up to a mark is off the disk."""
     mine = (secrets.c.name == "deleted") & (secrets.c.value == deleted)
     with database.writing() as connection:
         connection.execute(delete(secrets).where(mine))
 
 
 def _scrub(database: Database) -> bool:
-    """Take what was deleted off the disk; whether that was possible just now. May take long.
+    """Remove deleted data from the disk; return whether that was possible just now. May take long.
 
     SQLite overwrites what is deleted, here its log is emptied as well. PostgreSQL writes the
     tables anew; its own log and any backup keep what they hold for as long as they are kept.
