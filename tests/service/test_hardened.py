@@ -140,7 +140,12 @@ def guarded(monkeypatch):
     limits.body_seconds = 0.5
     monkeypatch.setattr(operation, "LIMITS", limits)
     config = uvicorn.Config(
-        _answer, port=0, http=operation.Guarded, lifespan="off", log_level="error", ws="none"
+        _answer,
+        port=0,
+        http=operation.GuardedConnection,
+        lifespan="off",
+        log_level="error",
+        ws="none",
     )
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run)

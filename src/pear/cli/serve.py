@@ -126,7 +126,7 @@ def run(settings: Any, app: Any = "pear.service.app:from_environment") -> None:
         require("uvicorn").run(
             app,
             factory=isinstance(app, str),
-            http="pear.service.operation:Guarded",
+            http="pear.service.operation:GuardedConnection",
             ws="none",
             backlog=BACKLOG,
             proxy_headers=bool(settings.trusted_proxies),

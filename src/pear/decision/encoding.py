@@ -185,6 +185,11 @@ class _Layout:
         )
 
 
+def same_numbers(left: Floats, right: Floats) -> Flags:
+    """Where two arrays hold the same number, or a missing one each."""
+    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
+
+
 def unit_inputs(space: FeatureSpace, scales: FeatureSpace | None = None) -> Inputs:
     """Numbers on [0, 1] and one-hot categories, in feature order: what our own models take.
 

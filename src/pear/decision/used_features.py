@@ -17,6 +17,7 @@ from pear.arrays import Indices
 from pear.decision.adapters.sklearn import SklearnScores, final_estimator
 from pear.decision.blackbox import BlackBox, probes_with_gaps
 from pear.decision.ceilings.white_box import Encoding, WhiteBox, encoding_of, is_known
+from pear.decision.encoding import same_numbers
 from pear.decision.several_models import SeveralScores
 from pear.problem import Problem
 from pear.problem.features import Feature, States
@@ -149,8 +150,7 @@ def _features_of_columns(
         states, exhausted[place] = _varied(feature, place, people)
         moved = encode(states)
         there = np.tile(base, (len(states) // len(people), 1))
-        same = (moved == there) | (np.isnan(moved) & np.isnan(there))
-        mine = ~same.all(axis=0)
+        mine = ~same_numbers(moved, there).all(axis=0)
         if (owner[mine] >= 0).any():
             return frozenset(), frozenset()
         owner[mine] = place

@@ -86,7 +86,7 @@ async def _view(request: HttpRequest, token: str) -> View:
     return await service.conversations.look(conversation, address_of(request))
 
 
-class _Saying:
+class _SayOnce:
     """A person says one thing; with a key once, however often the same is sent."""
 
     def __init__(self, request: HttpRequest, token: Token, key: IdempotencyKey = None) -> None:
@@ -108,7 +108,7 @@ class _Saying:
         return shown(request, view)
 
 
-Saying = Annotated[_Saying, Depends()]
+Saying = Annotated[_SayOnce, Depends()]
 SAYS: dict[str, Any] = {"tags": PERSON, "responses": responses(409, 410), "response_model": Viewed}
 
 

@@ -32,7 +32,7 @@ from pear.service.engine import Busy, ModelReplaced, SearchTooLong
 from pear.service.lender import api as lender_api
 from pear.service.lender import pages as lender_pages
 from pear.service.lender.staff import SignIn
-from pear.service.operation import Around, note
+from pear.service.operation import ServiceMiddleware, note
 from pear.service.schemas import MEDIA_TYPE, UNKNOWN, ProblemDetails, ServiceError, retry_later
 from pear.service.service import (
     PinNeeded,
@@ -45,7 +45,7 @@ from pear.service.service import (
 )
 from pear.service.settings import Settings
 from pear.service.store.database import Conflict, DatabaseUnavailable, ReplayMismatch
-from pear.service.store.upkeep import keep_up
+from pear.service.store.upkeep import run_upkeep
 
 DESCRIPTION = """
 A person refused by a classifier answers a few questions and receives the plan that is
@@ -68,7 +68,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await service.start()
-        upkeep = asyncio.create_task(keep_up(service))
+        upkeep = asyncio.create_task(run_upkeep(service))
         note("started", model=service.conversations.serves[1])
         yield
         # Before Python 3.12 a wait_for that ends just then swallows a cancellation.
@@ -102,7 +102,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     _add_errors(app)
     _describe(app)
     app.add_middleware(
-        Around,
+        ServiceMiddleware,
         settings=service.settings,
         metrics=service.metrics,
         traces=service.traces,

@@ -200,7 +200,7 @@ class Conversations:
 
     async def position(self, conversation: Conversation) -> Position:
         """Where everything said leads; a conversation that no longer fits cannot go on."""
-        return self._position(await self._carried(conversation))
+        return self._position(await self._carried_to_new_model(conversation))
 
     async def look(
         self, conversation: Conversation, address: str = "", *, used: bool = True
@@ -230,7 +230,7 @@ class Conversations:
         return token
 
     async def _seen(self, conversation: Conversation, address: str) -> View:
-        conversation = await self._carried(conversation)
+        conversation = await self._carried_to_new_model(conversation)
         if conversation.worked_out:
             return View(conversation, conversation.standing, conversation.notices)
         task = self._at_work.get(conversation.id)
@@ -273,9 +273,9 @@ class Conversations:
         async with turn:
             if waited:
                 conversation = await self._again(conversation)
-            if await self._was_said(conversation, request):
+            if await self._already_stored(conversation, request):
                 return await self.look(conversation, address)
-            conversation = await self._carried(conversation)
+            conversation = await self._carried_to_new_model(conversation)
             if shown.partition(".")[0] != str(conversation.version):
                 raise Stale(await self.look(conversation, address))
             try:
@@ -290,7 +290,7 @@ class Conversations:
             except Conflict:
                 # Another process was faster, perhaps with this very request.
                 conversation = await self._again(conversation)
-                if await self._was_said(conversation, request):
+                if await self._already_stored(conversation, request):
                     return await self.look(conversation, address)
                 raise Stale(await self.look(conversation, address)) from None
         if follow:
@@ -298,7 +298,7 @@ class Conversations:
                 return await self.look(stored, address)
         return View(stored, None)
 
-    async def _was_said(self, conversation: Conversation, request: Request | None) -> bool:
+    async def _already_stored(self, conversation: Conversation, request: Request | None) -> bool:
         """Whether this very request was done before."""
         replayed = self.store.replayed
         return request is not None and await self._database(replayed, conversation.id, request)
@@ -346,7 +346,7 @@ class Conversations:
 
     async def decide(self, conversation: Conversation, *, confirm: bool, key_id: str) -> None:
         """What the lender says of a correction that was asked for."""
-        conversation = await self._carried(conversation)
+        conversation = await self._carried_to_new_model(conversation)
         stored = conversation.said
         news = replace(conversation.news, decided="confirmed" if confirm else "declined")
         if confirm:
@@ -437,7 +437,7 @@ class Conversations:
             return None
         return View(conversation, standing, conversation.notices)
 
-    async def _carried(self, conversation: Conversation) -> Conversation:
+    async def _carried_to_new_model(self, conversation: Conversation) -> Conversation:
         """The conversation under today's problem and model, with as much of it as still stands."""
         stored = conversation.problem_fingerprint, conversation.model_fingerprint
         if stored == self.serves:
@@ -473,7 +473,7 @@ class Conversations:
                 news=_news_of_a_model(conversation, lost),
             )
         except Conflict:
-            return await self._carried(await self._again(conversation))
+            return await self._carried_to_new_model(await self._again(conversation))
 
 
 MOST_CORRECTIONS = 20

@@ -397,7 +397,7 @@ class Searchers:
             if facts.result() != self.facts:
                 raise ModelReplaced(REPLACED)
             # From now on a process that replaces another must find the same model.
-            searcher.worker.maker = partial(_Discreet, self._maker, self.facts)
+            searcher.worker.maker = partial(_PrivateEngine, self._maker, self.facts)
 
     async def run(self, name: str, method: str, *arguments: Any, address: str = "") -> Any:
         """The result of an engine's method; ``name`` is the conversation it is about."""
@@ -489,7 +489,7 @@ class _Works(Protocol):
 
 
 def _process(maker: EngineMaker, seconds: float) -> Worker:
-    made = partial(_Discreet, maker, None)
+    made = partial(_PrivateEngine, maker, None)
     return Worker(made, attempts=2, seconds=seconds, start_seconds=START_SECONDS)
 
 
@@ -500,7 +500,7 @@ class _Thread:
 
     def __init__(self, maker: EngineMaker) -> None:
         self.maker = maker
-        self._engine: _Discreet | None = None
+        self._engine: _PrivateEngine | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="search")
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
@@ -508,14 +508,14 @@ class _Thread:
 
     def _do(self, method: str, *arguments: Any) -> Any:
         if self._engine is None:
-            self._engine = _Discreet(self.maker, None)
+            self._engine = _PrivateEngine(self.maker, None)
         return self._engine.do(method, *arguments)
 
     def stop(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
 
-class _Discreet:
+class _PrivateEngine:
     """An engine whose errors reveal nobody's data, and whose model is the one expected."""
 
     def __init__(self, maker: EngineMaker, expected: Facts | None) -> None:

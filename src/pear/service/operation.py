@@ -236,7 +236,7 @@ class _Refused(HTTPException):
         return cls(408, detail, {"Connection": "close"})
 
 
-class Around:
+class ServiceMiddleware:
     """The one middleware: everything that holds for every route; ``answer`` says what is wrong."""
 
     def __init__(
@@ -401,7 +401,7 @@ class Limits:
     most_connections = 1000
 
     def __init__(self) -> None:
-        self.silent: OrderedDict[int, Guarded] = OrderedDict()
+        self.silent: OrderedDict[int, GuardedConnection] = OrderedDict()
         self.open: set[int] = set()
 
     @property
@@ -422,65 +422,65 @@ def limit(header_seconds: float, body_seconds: float, most_connections: int) -> 
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-class Guarded(H11Protocol):
+class GuardedConnection(H11Protocol):
     """A connection that must send each request within a time, and gives way when there are many.
 
     One that takes nothing of its answer for as long as a body may take is ended, too.
     """
 
-    _timer: asyncio.TimerHandle | None = None
-    _taking: asyncio.TimerHandle | None = None
+    _header_timer: asyncio.TimerHandle | None = None
+    _body_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         LIMITS.open.add(id(self))
-        self._listen()
+        self._start_header_timer()
         if len(LIMITS.open) > LIMITS.most:
-            next(iter(LIMITS.silent.values()))._end()
+            next(iter(LIMITS.silent.values()))._end_if_silent()
 
     def connection_lost(self, exc: Exception | None) -> None:
         LIMITS.open.discard(id(self))
-        self._heard()
-        self._taken()
+        self._stop_header_timer()
+        self._stop_body_timer()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._taking = self.loop.call_later(LIMITS.body_seconds, self._abort)
+        self._body_timer = self.loop.call_later(LIMITS.body_seconds, self._abort)
 
     def resume_writing(self) -> None:
-        self._taken()
+        self._stop_body_timer()
         super().resume_writing()
 
-    def _taken(self) -> None:
-        if self._taking is not None:
-            self._taking.cancel()
-            self._taking = None
+    def _stop_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
     def data_received(self, data: bytes) -> None:
-        if not self._answering and self._timer is None:
-            self._listen()
+        if not self._answering and self._header_timer is None:
+            self._start_header_timer()
         super().data_received(data)
         if self._answering:
-            self._heard()
+            self._stop_header_timer()
 
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _listen(self) -> None:
+    def _start_header_timer(self) -> None:
         """A request must come from now on."""
         LIMITS.silent[id(self)] = self
-        self._timer = self.loop.call_later(LIMITS.header_seconds, self._end)
+        self._header_timer = self.loop.call_later(LIMITS.header_seconds, self._end_if_silent)
 
-    def _heard(self) -> None:
+    def _stop_header_timer(self) -> None:
         LIMITS.silent.pop(id(self), None)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
-    def _end(self) -> None:
-        self._heard()
+    def _end_if_silent(self) -> None:
+        self._stop_header_timer()
         if not self._answering:
             self._abort()
 

@@ -320,7 +320,7 @@ PIN_TRIES, PIN_WAIT_SECONDS = 5, 15 * 60
 def pin_hash(pin: str) -> str:
     """What is stored in place of a PIN, which can be guessed: slow to compute, with a salt."""
     salt = secrets.token_hex(8)
-    return f"{salt}:{_slow(pin, salt)}"
+    return f"{salt}:{_slow_hash(pin, salt)}"
 
 
 def pin_fits(pin: str, stored: str) -> bool:
@@ -330,10 +330,10 @@ def pin_fits(pin: str, stored: str) -> bool:
     (True, False)
     """
     salt, _, expected = stored.partition(":")
-    return hmac.compare_digest(_slow(pin, salt), expected)
+    return hmac.compare_digest(_slow_hash(pin, salt), expected)
 
 
-def _slow(pin: str, salt: str) -> str:
+def _slow_hash(pin: str, salt: str) -> str:
     text = pin.encode("utf-8", "surrogatepass")
     return hashlib.scrypt(text, salt=salt.encode(), n=2**14, r=8, p=1).hex()
 
@@ -501,12 +501,12 @@ def notices(view: View, words: Words) -> list[str]:
     for notice in view.told:
         values = {**vars(notice), "until": day(notice.until, words.texts)}
         if not isinstance(notice.steps, str):
-            values["steps"] = "; ".join(_said_again(step, words) for step in notice.steps)
+            values["steps"] = "; ".join(_earlier_step_words(step, words) for step in notice.steps)
         found.append(words.texts(f"notice.{values.pop('code')}", **values))
     return found
 
 
-def _said_again(step: DoneStep, words: Words) -> str:
+def _earlier_step_words(step: DoneStep, words: Words) -> str:
     """A step of an earlier plan; where the problem no longer has it, as it was said then."""
     try:
         return words.step(step)

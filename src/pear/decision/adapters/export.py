@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pear.decision.adapters.frames import FrameMaker
+from pear.decision.adapters.frames import FrameMaker, chosen_names
 from pear.decision.adapters.onnx import (
     CLASSES_KEY,
     DIGITS_KEY,
@@ -229,16 +229,10 @@ def _parts(model: Any, columns: tuple[str, ...]) -> list[tuple[Any, tuple[str, .
     elif hasattr(model, "transformers_"):
         for _, part, chosen in model.transformers_:
             if not isinstance(part, str):
-                found += _parts(part, tuple(_chosen(chosen, columns)))
+                found += _parts(part, chosen_names(chosen, columns))
     else:
         found.append((model, columns))
     return found
-
-
-def _chosen(chosen: Any, columns: tuple[str, ...]) -> list[str]:
-    if isinstance(chosen, slice) or np.asarray(chosen).dtype.kind in "bi":
-        return [str(c) for c in np.atleast_1d(np.asarray(columns, object)[chosen]).tolist()]
-    return [str(c) for c in np.atleast_1d(np.asarray(chosen, object)).tolist()]
 
 
 def _with_codes(model: Any, maker: FrameMaker, texts: list[str]) -> Any:

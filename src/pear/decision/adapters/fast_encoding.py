@@ -26,9 +26,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from pear.arrays import Flags, Floats, Indices
+from pear.arrays import Floats, Indices
 from pear.decision.adapters.frames import FrameMaker
 from pear.decision.blackbox import probe_states
+from pear.decision.encoding import same_numbers
 from pear.problem.features import Feature, FeatureSpace, States
 
 SCALERS = (StandardScaler, RobustScaler, MaxAbsScaler, MinMaxScaler)
@@ -194,7 +195,7 @@ def _lookups(
         states = np.repeat(rest, len(values), axis=0)
         states[:, place] = values
         table = _dense(part.transform(frame(states)[named]))
-        own = ~_same(table, table[0]).all(axis=0)
+        own = ~same_numbers(table, table[0]).all(axis=0)
         if position == 0:
             found.append(Lookup(place, numbers, np.tile(table[0], (len(values), 1))))
         found.append(Lookup(place, numbers[own], table[:, own]))
@@ -208,10 +209,6 @@ def _values(feature: Feature | None) -> int | None:
     if feature.is_categorical:
         return len(feature.categories)
     return 2 if feature.kind == "boolean" else None
-
-
-def _same(left: Floats, right: Floats) -> Flags:
-    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
 
 
 def _dense(matrix: Any) -> Floats:

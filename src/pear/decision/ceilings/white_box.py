@@ -43,7 +43,7 @@ from pear.decision.ceilings.networks import (
 )
 from pear.decision.ceilings.onnx_graphs import read_graph
 from pear.decision.ceilings.tree_readers import TREE_READERS, own_tree
-from pear.decision.encoding import Inputs
+from pear.decision.encoding import Inputs, same_numbers
 from pear.decision.numpy_models import DecisionTree, Network
 from pear.decision.several_models import SeveralScores
 from pear.problem.features import States
@@ -191,12 +191,12 @@ class WhiteBox:
         owner = np.full(rows.shape[1], -1, np.int64)
         for feature in range(len(counts)):
             mine = rows[first[feature] : first[feature] + counts[feature]]
-            moved = ~_same(mine, rows[0]).all(axis=0)
+            moved = ~same_numbers(mine, rows[0]).all(axis=0)
             if (owner[moved] >= 0).any():
                 return None
             owner[moved] = feature
         encoded = EncodedOptions(np.ascontiguousarray(rows), first, counts, owner)
-        return encoded if _same(encoded.composed(drawn), together).all() else None
+        return encoded if same_numbers(encoded.composed(drawn), together).all() else None
 
 
 def read_white_box(black_box: BlackBox) -> WhiteBox | SeveralWhiteBoxes | None:
@@ -344,10 +344,6 @@ def _numbers(table: Any, estimator: Any) -> Matrix:
         else:
             columns.append(column.to_numpy(float))
     return np.column_stack(columns)
-
-
-def _same(left: Matrix, right: Matrix) -> NDArray[np.bool_]:
-    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
 
 
 # What do several models that decide together rule out?

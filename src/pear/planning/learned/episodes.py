@@ -218,11 +218,11 @@ def greedy_episodes(
 ) -> Episodes:
     """What the policy finds without any search, as the planner RL uses it."""
     planner = PolicyOnly(policy, black_box)
-    met = planner.meet(states, weights, NO_LIMITS, (), None, black_box.score)
+    result = planner.search_people(states, weights, NO_LIMITS, (), None, black_box.score)
     executed = np.full((len(states), policy.problem.max_length), -1, np.intp)
     rules, nothing = LengthRules().build(), np.full(len(states), np.nan)
-    best = best_episodes(executed, met.found, nothing, rules, shortest=True)
-    return replace(best, rows=int(met.rows.sum()))
+    best = best_episodes(executed, result.found, nothing, rules, shortest=True)
+    return replace(best, rows=int(result.rows.sum()))
 
 
 def best_episodes(
@@ -232,7 +232,7 @@ def best_episodes(
     rules: Rules,
     shortest: bool,
 ) -> Episodes:
-    """Everybody's best plan met, or the path taken where none was met."""
+    """Everybody's best plan met, or the path taken where none was found."""
     count = len(reference)
     merit = -found.lengths.astype(float) if shortest else -found.costs
     best = found.best_of_each(merit, count)

@@ -19,7 +19,7 @@ from pear.errors import InvalidSetting
 from pear.optional import require
 from pear.planning.learned.policy import NetworkEvaluator, Policy
 from pear.planning.planner import Proposals
-from pear.planning.tree.planner import Met, Returns, SearchPlanner
+from pear.planning.tree.planner import Returns, SearchPlanner, SearchResult
 from pear.planning.tree.rules import LengthRules, Rules, SavingRules
 from pear.planning.tree.search import search
 from pear.planning.tree.trees import (
@@ -139,7 +139,7 @@ class FARE(PolicyPlanner):
     def merit(self, found: FoundPlans) -> Floats:
         return -found.lengths.astype(float)
 
-    def meet(
+    def search_people(
         self,
         states: States,
         weights: Floats,
@@ -147,11 +147,11 @@ class FARE(PolicyPlanner):
         streams: tuple[np.random.Generator, ...],
         max_rows: int | None,
         ask: Ask,
-    ) -> Met:
+    ) -> SearchResult:
         mean = np.broadcast_to(
             self.policy.mean_weights, (len(states), 1, len(self.policy.mean_weights))
         )
-        return super().meet(states, mean, limits, streams, max_rows, ask)
+        return super().search_people(states, mean, limits, streams, max_rows, ask)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class WFARE(PolicyPlanner):
     def rules(self) -> Rules:
         return self.settings.build()
 
-    def meet(
+    def search_people(
         self,
         states: States,
         weights: Floats,
@@ -208,7 +208,7 @@ class WFARE(PolicyPlanner):
         streams: tuple[np.random.Generator, ...],
         max_rows: int | None,
         ask: Ask,
-    ) -> Met:
+    ) -> SearchResult:
         references = self.references(states, limits, max_rows, ask)
         known, costs, scores = self.fallbacks(states, weights, references)
         charged = np.array([reference.rows for reference in references])
@@ -216,7 +216,7 @@ class WFARE(PolicyPlanner):
         effort = self.effort(None if max_rows is None else max_rows - charged)
         outcome = self.search(people, ask, effort)
         found = FoundPlans.joined([self.kept(outcome), known])
-        return Met(found, charged + outcome.rows, scores)
+        return SearchResult(found, charged + outcome.rows, scores)
 
     def fallbacks(
         self, states: States, weights: Floats, references: list[Reference]
@@ -305,7 +305,7 @@ class PolicyOnly(SearchPlanner):
     def people_at_once(self) -> int:
         return 4096
 
-    def meet(
+    def search_people(
         self,
         states: States,
         weights: Floats,
@@ -313,7 +313,7 @@ class PolicyOnly(SearchPlanner):
         streams: tuple[np.random.Generator, ...],
         max_rows: int | None,
         ask: Ask,
-    ) -> Met:
+    ) -> SearchResult:
         count, actions = len(states), self.problem.actions
         longest = self.problem.longest(limits)
         required = self.problem.goal.required(limits)
@@ -349,7 +349,7 @@ class PolicyOnly(SearchPlanner):
             for i in people
         ]
         found = FoundPlans(people, moves[people], scores[people], np.array(costs, float))
-        return Met(found, rows, scores[:, 0])
+        return SearchResult(found, rows, scores[:, 0])
 
     def choose(
         self,

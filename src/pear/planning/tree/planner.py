@@ -50,7 +50,7 @@ MEMORY_AT_ONCE = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Met:
+class SearchResult:
     """What a search met: plans ``found``, ``rows`` ``(B,)`` charged, start ``scores`` ``(B,)``."""
 
     found: FoundPlans
@@ -136,16 +136,18 @@ class SearchPlanner(Planner):
         streams = tuple(query.generator.spawn(trees))
         asked = Counted(self.black_box.score)
         share = None if most is None else most // trees
-        met = self.meet(states, weights, query.limits, streams, share, partial(ask_once, asked))
-        if not len(met.found):
+        result = self.search_people(
+            states, weights, query.limits, streams, share, partial(ask_once, asked)
+        )
+        if not len(result.found):
             return Candidates((), asked.rows)
-        moves, first = np.unique(met.found.moves, axis=0, return_index=True)
+        moves, first = np.unique(result.found.moves, axis=0, return_index=True)
         costs = self.problem.costs.sequence_costs(state, self.problem.actions, moves, samples)
         wins = np.bincount(costs.argmin(axis=0), minlength=len(moves))
         order = np.lexsort([costs.mean(axis=1), -wins])[:n]
         seconds = time.perf_counter() - started
         plans = tuple(
-            self._found(query, met.found.where(first[[i]]), asked.rows, seconds) for i in order
+            self._found(query, result.found.where(first[[i]]), asked.rows, seconds) for i in order
         )
         return Candidates(plans, asked.rows)
 
@@ -160,7 +162,7 @@ class SearchPlanner(Planner):
         found, size = [], self.people_at_once()
         for first in range(0, len(states), size):
             some = slice(first, first + size)
-            met = self.meet(
+            result = self.search_people(
                 states[some],
                 weights[some, None, :],
                 NO_LIMITS,
@@ -169,12 +171,12 @@ class SearchPlanner(Planner):
                 self.black_box.score,
             )
             for person in range(len(states[some])):
-                moves = np.unique(met.found.moves[met.found.person == person], axis=0)
+                moves = np.unique(result.found.moves[result.found.person == person], axis=0)
                 plans = tuple(tuple(row[row >= 0].tolist()) for row in moves)
-                found.append(Proposals(plans, int(met.rows[person])))
+                found.append(Proposals(plans, int(result.rows[person])))
         return found
 
-    def meet(
+    def search_people(
         self,
         states: States,
         weights: Floats,
@@ -182,13 +184,13 @@ class SearchPlanner(Planner):
         streams: tuple[np.random.Generator, ...],
         max_rows: int | None,
         ask: Ask,
-    ) -> Met:
+    ) -> SearchResult:
         """Search for B people; found costs are under the weights searched with."""
         nothing = np.full(len(states), np.nan)
         people = People(states, weights, nothing, limits, streams)
         effort = self.effort(max_rows)
         outcome = self.search(people, ask, effort)
-        return Met(self.kept(outcome), outcome.rows, outcome.scores)
+        return SearchResult(self.kept(outcome), outcome.rows, outcome.scores)
 
     def search(self, people: People, ask: Ask, effort: Effort) -> SearchOutcome:
         """One search of everybody's tree, with this planner's rules and prior."""
@@ -217,13 +219,15 @@ class SearchPlanner(Planner):
         states = np.array([query.state for query in queries])
         weights = np.array([query.samples for query in queries])
         streams = tuple(query.generator for query in queries)
-        met = self.meet(states, weights, limits, streams, self.max_rows, self.black_box.score)
-        best = met.found.best_of_each(self.merit(met.found), len(states))
+        result = self.search_people(
+            states, weights, limits, streams, self.max_rows, self.black_box.score
+        )
+        best = result.found.best_of_each(self.merit(result.found), len(states))
         seconds = (time.perf_counter() - started) / len(states)
         return [
-            self._found(query, met.found.where(best[[i]]), met.rows[i], seconds)
+            self._found(query, result.found.where(best[[i]]), result.rows[i], seconds)
             if best[i] >= 0
-            else self._plan_of(query, [], met.scores[[i]], met.rows[i], seconds)
+            else self._plan_of(query, [], result.scores[[i]], result.rows[i], seconds)
             for i, query in enumerate(queries)
         ]
 

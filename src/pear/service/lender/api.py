@@ -52,7 +52,7 @@ def as_csv(rows: Iterable[schemas.Summary]) -> Iterator[str]:
     writer = csv.DictWriter(out, list(schemas.Summary.model_fields))
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _harmless(value) for name, value in row})
+        writer.writerow({name: _without_formulas(value) for name, value in row})
         yield out.getvalue()
         out.seek(0)
         out.truncate()
@@ -78,7 +78,7 @@ def every_line(service: Service, kind: str) -> Response:
     return StreamingResponse(as_json(lines), media_type="application/json", headers=headers)
 
 
-def _harmless(value: Any) -> Any:
+def _without_formulas(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
 
 

@@ -43,7 +43,7 @@ MOST_JUMP = 7 * 86400.0
 """Seconds that may lie between two sweeps before the clock is doubted."""
 
 
-async def keep_up(service: Service) -> None:
+async def run_upkeep(service: Service) -> None:
     """Forget what is old, and carry open conversations over to a new model, until cancelled."""
     while True:
         for work in (forget_old, recheck_open):
@@ -57,7 +57,7 @@ async def keep_up(service: Service) -> None:
 async def forget_old(service: Service) -> int:
     """Delete conversations whose link ended longer ago than the retention time."""
     now, settings = time.time(), service.settings
-    ahead = now - await service.database.run(_swept, service.database, now)
+    ahead = now - await service.database.run(_last_sweep, service.database, now)
     if ahead > MOST_JUMP + 2 * settings.sweep_seconds and not settings.accept_clock:
         note(
             "nothing deleted: the clock is ahead of the last sweep by more than a week; if it is "
@@ -74,7 +74,7 @@ async def forget_old(service: Service) -> int:
     return gone
 
 
-def _swept(database: Database, now: float) -> float:
+def _last_sweep(database: Database, now: float) -> float:
     """When the database was last swept; where it never was, when it was last written."""
     query = select(secrets.c.value).where(secrets.c.name == "swept")
     with database.writing() as connection:
