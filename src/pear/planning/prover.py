@@ -75,7 +75,7 @@ class Rules:
             lru_cache(None)(self._value_after),
             lru_cache(None)(self._cost),
         )
-        self.requirement_met = lru_cache(None)(self._requirement_met)
+        self.is_met = lru_cache(None)(self._is_met)
 
     def state(self, record: Mapping[str, Any]) -> State:
         return tuple(_plain(feature, record[feature.name]) for feature in self.features)
@@ -97,7 +97,7 @@ class Rules:
         after, forbidden = self.value_after(move, state[place])
         for need in action.requires:
             value = state[self.place[need.feature]]
-            if not forbidden and not self.requirement_met(need, value):
+            if not forbidden and not self.is_met(need, value):
                 forbidden = f"'{need.feature}' is {value!r} at that point"
         seen = tuple(state[self.place[parent]] for parent in self.parents_of[action.feature])
         cost = self.cost(action.feature, state[place], after, seen)[0] if after is not None else 0.0
@@ -169,7 +169,7 @@ class Rules:
         floored = np.maximum(self.floor, cost)
         return math.fsum(floored) / len(floored), float(np.maximum(size, np.abs(floored)).mean())
 
-    def _requirement_met(self, need: Requirement, value: Any) -> bool:
+    def _is_met(self, need: Requirement, value: Any) -> bool:
         feature = self.features[self.place[need.feature]]
         if value is None:
             return False
