@@ -10,7 +10,7 @@ from benchmarks.growth import member
 from pear.decision.ceilings import WhiteBox
 from pear.decision.ceilings.networks import Layers
 from pear.planning.exact import ExactPlanner
-from pear.problem import Limits
+from pear.problem import Limits, walk
 
 
 def readable_cases(n):
@@ -156,3 +156,21 @@ def test_where_a_network_can_reach_nothing_that_shows_long_before_everything_is_
     assert certificate.verdict == "infeasible"
     assert certificate.looked_into == grown.black_box.inside.what
     assert certificate.rows < grown.black_box.inside.worth_after / 2
+
+
+def test_the_end_of_a_plan_is_compared_however_many_states_were_asked_with_it(monkeypatch):
+    compared, agrees = [], WhiteBox.agrees
+
+    def remembered(self, states, scores):
+        compared.extend(map(tuple, states))
+        return agrees(self, states, scores)
+
+    monkeypatch.setattr(WhiteBox, "agrees", remembered)
+    grown = member(10, 2, seed=0)
+    black_box = grown.black_box
+    black_box.inside = replace(black_box.inside, worth_after=3_000.0, scored_after=np.inf)
+    planner = ExactPlanner(grown.problem, black_box, first_batch=8_192)
+    plan = planner.plan(grown.states[1], grown.weights[1])
+    end = walk(grown.states[1], grown.problem.actions, plan.moves)[-1]
+    assert plan.certificate.looked_into == black_box.inside.what
+    assert tuple(end) in compared

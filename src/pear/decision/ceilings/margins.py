@@ -7,7 +7,7 @@ model, which compiled code takes as it is: a search that uses ceilings is compil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -109,28 +109,7 @@ class Sigmoid:
         return margin - 1e-12 * (1 + abs(margin))
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """A rising calibration of another score, such as Platt's or an isotonic one."""
-
-    inner: Identity | Sigmoid
-    calibrate: Callable[[Floats], Floats]
-    error: float = 2.0**-40
-
-    def score(self, margins: Floats) -> Floats:
-        return np.asarray(self.calibrate(self.inner.score(margins)), float)
-
-    def required(self, score: float) -> float:
-        """Found by halving among the inner scores: the largest that surely is not enough."""
-        low, high = -1e6, 1e6
-        for _ in range(200):
-            middle = (low + high) / 2
-            enough = float(self.calibrate(np.array([middle]))[0]) > score - self.error
-            low, high = (low, middle) if enough else (middle, high)
-        return self.inner.required(low) if low > -1e6 else -np.inf
-
-
-Link = Identity | Sigmoid | Calibrated
+Link = Identity | Sigmoid
 
 SINGLE = 2.0**-20
 """More than a score computed in single precision is off by."""

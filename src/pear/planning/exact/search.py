@@ -52,7 +52,7 @@ READ_PER_ROW = 4
 N_PRICES = 24
 """Solutions of the relaxation that are tried."""
 COMPARED = 64
-"""States of a call whose scores are compared with what was read from the model."""
+"""States of a call, the highest scores first, that are compared with what was read."""
 FIRST_TRY = 4_000
 """Work after which a person without a plan gets a beam; each further try after five times that."""
 TRIES = 3
@@ -547,7 +547,8 @@ class Search:
         """What was read must give the model's own scores; else all that it proved is forgotten."""
         if self.inside is None or not len(states):
             return
-        some, theirs = states[:COMPARED].copy(), scores[:COMPARED].copy()
+        highest = np.argsort(-scores, kind="stable")[:COMPARED]
+        some, theirs = states[highest], scores[highest]
         if self._scorer is None and self._special is None:
             # The last few calls are enough, and all that is kept.
             self._heard = [*self._heard[-COMPARED:], (some, theirs)]
