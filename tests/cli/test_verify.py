@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import load_model, save_sklearn
+from pear.errors import InvalidData
 from pear.planning.exact import ExactPlanner
 from pear.problem import Limits
 from pear.problem.files import write_problem
@@ -55,6 +56,13 @@ def test_a_plan_from_files_is_confirmed(audit):
     assert "claims:" in result.output
     assert "with at most 2 changes" in result.output
     assert result.output.rstrip().endswith("Confirmed: what the plan claims is true.")
+
+
+def test_a_path_that_is_not_there_is_named(audit):
+    for plan in ("gone.json", "gone.csv", "gone"):
+        result = verify(audit, plan=plan)
+        assert isinstance(result.exception, InvalidData)
+        assert "there is no file or folder" in str(result.exception)
 
 
 def test_a_plan_for_another_model_is_refused(audit):

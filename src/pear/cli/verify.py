@@ -74,6 +74,10 @@ def command(
 
 def is_table(path: Path) -> bool:
     """Whether a path holds many plans: a folder, or a file that is not JSON."""
+    from pear.errors import InvalidData
+
+    if not path.exists():
+        raise InvalidData(f"there is no file or folder '{path}'; give what 'pear plan' wrote")
     return path.is_dir() or path.suffix.lower() != ".json"
 
 

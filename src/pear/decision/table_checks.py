@@ -288,7 +288,7 @@ def compare_with_labels(
     ]
     states, decided = states[known], good[known] > 0
     if why or min(decided.sum(), (~decided).sum()) < FEWEST:
-        return why or f"too few people have a '{target}' of each kind to compare the model with"
+        return why or f"'{target}' has too few people of either decision to compare the model with"
     scores = black_box.probe(states)
     approved = scores > black_box.goal.required()
     return Comparison(

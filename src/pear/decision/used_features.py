@@ -79,8 +79,8 @@ def wrongly_unused(problem: Problem, black_box: BlackBox) -> list[str]:
     said = {feature.name for feature in problem.space.features if not feature.used}
     told = mark_used(problem, black_box).space
     return [
-        f"the problem says that '{name}' is not used, and model '{black_box.name}' looks at it: "
-        f"people are told so; take 'used = false' out of '{name}'"
+        f"the problem says that '{name}' is not used, but model '{black_box.name}' uses it, and "
+        f"people are told so; remove 'used = false' from '{name}'"
         for name in sorted(said)
         if told[name].used
     ]

@@ -228,7 +228,7 @@ class Planner(ABC):
     ) -> list[Proposals]:
         """Plans for each of m people ``(m, d)``, from one search for their weights ``(m, p)``.
 
-        Two calls with other generators give other plans where the planner has any randomness.
+        Calls with different generators may give different plans, if the planner is random.
         Planners that search for one person at a time are asked for n candidates.
         """
         found = []

@@ -129,7 +129,7 @@ def calibrated_margin(
 ) -> Calibration:
     """Which margin keeps plans valid in a share of the models?
 
-    Plans look for what a model likes, its mistakes included. Models that share people with the one
+    Plans exploit what a model likes, its mistakes included. Models that share people with the one
     planned for share some of its mistakes, and promise too much: :func:`.halves` of
     :mod:`pear.decision.several_models` makes pairs that share nobody.
 

@@ -531,7 +531,8 @@ class _Check:
         if any(words not in all_found for words in named) or (complete and all_found == named):
             report.check(claim, all_found == named, f"they are {found}")
         elif all_found != named:
-            # A first search with few rows could not try them all: true, but not the whole truth.
+            # A first search with few rows could not try them all: the list is true but may be
+            # incomplete.
             report.unproven.append(f"{claim}: these do, whether named or not: {found}")
         else:
             report.unproven.append(claim)

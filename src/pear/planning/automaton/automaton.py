@@ -163,7 +163,7 @@ class Column:
 class Inputs:
     """Columns of the trees' input for a problem; ``aware`` adds what changes cost this person.
 
-    Protected features are never looked at: no reason rests on them.
+    Protected features are left out: no reason rests on them.
     """
 
     problem: Problem

@@ -78,7 +78,7 @@ class MoveTree:
 
     @classmethod
     def from_dict(cls, data: Any, n_columns: int, n_moves: int) -> MoveTree:
-        """The tree stored by :meth:`to_dict`; one that could lead astray is refused."""
+        """The tree stored by :meth:`to_dict`; a damaged one is refused."""
         try:
             arrays = {
                 name: np.asarray(data[name], float if name == "threshold" else np.intp)

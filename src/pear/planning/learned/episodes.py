@@ -1,4 +1,5 @@
-"""What does the agent learn from? The traces that its own search yields, the best kept longest.
+"""What does the agent learn from? The traces of its own searches, of which the best are kept
+longest.
 
 A trace is a sequence of observations, actions and the reward earned. Fixed shards of people are
 searched in processes or here: the shards, and so the result, do not depend on their number.
@@ -147,7 +148,7 @@ class Replay:
         return self.traces.where(chosen)
 
     def hardest(self, n: int) -> Indices:
-        """The n people met so far whose best trace is worst: failures, then the dearest plans."""
+        """The n people so far whose best trace is worst: failures, then the dearest plans."""
         known = np.flatnonzero(self.merit > NEVER_SEEN)
         return np.asarray(known[np.argsort(self.merit[known], kind="stable")[:n]])
 
@@ -232,7 +233,7 @@ def best_episodes(
     rules: Rules,
     shortest: bool,
 ) -> Episodes:
-    """Everybody's best plan met, or the path taken where none was found."""
+    """Everybody's best plan, or the path taken where none was found."""
     count = len(reference)
     merit = -found.lengths.astype(float) if shortest else -found.costs
     best = found.best_of_each(merit, count)

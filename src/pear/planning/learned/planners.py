@@ -53,7 +53,8 @@ def dirichlet(share: float, concentration: float, rng: np.random.Generator) -> N
 
 
 def each_own(share: float, concentration: float, streams: Sequence[np.random.Generator]) -> Noise:
-    """The same from everybody's own random numbers: nobody's plans depend on who else is there."""
+    """The same with random numbers of each person's own: plans do not depend on who else is
+    there."""
 
     def mix(prior: Floats, legal: NDArray[np.bool_], who: Indices) -> Floats:
         width = prior.shape[1]
@@ -72,8 +73,8 @@ def mixed(prior: Floats, draws: Floats, share: float) -> Floats:
 class PolicyPlanner(SearchPlanner):
     """What FARE and W-FARE share: the prior and the values are a policy's.
 
-    Plans are searched for without noise, proposals with it: two searches for the same person
-    then meet different plans.
+    Plans are searched for without noise, proposals with it: two searches for the same person then
+    find different plans.
     """
 
     kind = ""
@@ -118,7 +119,7 @@ class PolicyPlanner(SearchPlanner):
         rngs: Sequence[np.random.Generator],
         n: int,
     ) -> list[Proposals]:
-        """Everybody's plans met in one search each, with noise from their own generator."""
+        """Everybody's plans found in one search each, with noise from their own generator."""
         explorer = copy(self)
         explorer.exploring = True
         return super(PolicyPlanner, explorer).propose(states, weights, rngs, n)
@@ -127,7 +128,7 @@ class PolicyPlanner(SearchPlanner):
 class FARE(PolicyPlanner):
     """User-agnostic: searches with the mean weights whatever the person's are.
 
-    It returns the shortest plan met (ties: the cheapest under the mean weights); the costs
+    It returns the shortest plan found (ties: the cheapest under the mean weights); the costs
     it reports are under the weights given.
     """
 
@@ -156,7 +157,7 @@ class FARE(PolicyPlanner):
 
 @dataclass(frozen=True)
 class Reference:
-    """The plans met for the mean weights from one state, best first, and the rows they took."""
+    """The plans found for the mean weights from one state, best first, and the rows they took."""
 
     moves: NDArray[np.intp]
     scores: Floats
@@ -269,7 +270,7 @@ class WFARE(PolicyPlanner):
         )
         people = People(states, mean, np.full(len(states), np.nan), limits)
         effort, rules, evaluator = self.effort(max_rows), self.rules(), self.evaluator()
-        # Without noise always: it is kept, and may not depend on who asked first.
+        # Always without noise: it is kept, and may not depend on who asked first.
         outcome = search(self.problem, ask, people, rules, evaluator, effort)
         references = []
         for person in range(len(states)):

@@ -60,7 +60,7 @@ SOLVED = 8
 has to be 8% cheaper. With less, one that fails on everybody whose plan is dear looks cheap.
 """
 HARD = 0.25
-"""The part of the people met that counts as solved worst."""
+"""The share of the people so far that counts as solved worst."""
 
 
 @dataclass(frozen=True)

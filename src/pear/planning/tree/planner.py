@@ -51,7 +51,8 @@ MEMORY_AT_ONCE = 256 * 2**20
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search met: plans ``found``, ``rows`` ``(B,)`` charged, start ``scores`` ``(B,)``."""
+    """What a search found: plans ``found``, ``rows`` ``(B,)`` charged, start ``scores``
+    ``(B,)``."""
 
     found: FoundPlans
     rows: NDArray[np.int64]
@@ -63,7 +64,7 @@ class SearchPlanner(Planner):
 
     ``simulations`` are per step. ``max_rows`` caps the rows asked of the black box for one
     plan (None: no cap). ``searches`` is the number of samples ``candidates`` plans for.
-    ``returns`` is ``best``: the best of all successful plans met, or ``path``: the path of
+    ``returns`` is ``best``: the best of all successful plans found, or ``path``: the path of
     the most visited moves, as the paper's planners do.
     """
 
@@ -98,7 +99,7 @@ class SearchPlanner(Planner):
         raise NotImplementedError
 
     def merit(self, found: FoundPlans) -> Floats:
-        """What the planner maximises among the plans it met, shape ``(n,)``: low cost."""
+        """What the planner maximises among the plans it found, shape ``(n,)``: low cost."""
         return -found.costs
 
     def _plan_each(self, queries: Sequence[Query]) -> list[Plan]:
@@ -118,9 +119,9 @@ class SearchPlanner(Planner):
     def _candidates(
         self, query: Query, n: int, memory: Memory | None, max_rows: int | None
     ) -> Candidates:
-        """Plans met when searching for some of the samples.
+        """Plans found when searching for some of the samples.
 
-        First those that are the cheapest met for some sample, by how many; then the others
+        First those that are the cheapest found for some sample, by how many; then the others
         by mean cost. All searches together respect ``max_rows``.
         """
         started, n = time.perf_counter(), at_least_one("n", n)
@@ -158,7 +159,7 @@ class SearchPlanner(Planner):
         rngs: Sequence[np.random.Generator],
         n: int,
     ) -> list[Proposals]:
-        """Everybody's plans met in one search each, however many they are."""
+        """Everybody's plans found in one search each, however many people there are."""
         found, size = [], self.people_at_once()
         for first in range(0, len(states), size):
             some = slice(first, first + size)
@@ -281,7 +282,7 @@ def ask_once(score: Ask, states: States) -> Floats:
 class TreeSearch(SearchPlanner):
     """Plain MCTS: uniform prior, random playouts, reward γ^length.
 
-    Of the successful plans it meets it returns the cheapest under the weights given. With
+    Of the successful plans it finds, it returns the cheapest under the weights given. With
     ``rules=SavingRules()`` the search itself is after cheap plans too.
     """
 

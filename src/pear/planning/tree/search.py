@@ -258,7 +258,7 @@ class LockstepSearch:
         self.trees.totals[at] += value[row]
 
     def advance(self, going: Flags, root: Indices) -> Flags:
-        """Take everybody's chosen move; who has none, or nothing behind it, is done."""
+        """Take everybody's chosen move; whoever has none, or nothing behind it, is done."""
         who = np.flatnonzero(going)
         chosen, possible = self.choose(who, root[who])
         child = self.trees.child[who, root[who], chosen]

@@ -1,4 +1,4 @@
-"""Whom is searched for, what is known of their trees, and which plans were met?
+"""Who is searched for, what do their trees hold, and which plans were found?
 
 One tree per person, nodes and branches in arrays. An :class:`Evaluator` says what a new node looks
 like before anything below it is tried.
@@ -100,7 +100,7 @@ class Trees:
 
 
 def bytes_per_node(width: int, actions: int, memory: int) -> int:
-    """Memory one node takes, to decide how many people are searched at once."""
+    """Bytes that one node takes, to decide how many people are searched at once."""
     return 8 * width + 4 * memory + 29 + 33 * actions
 
 
