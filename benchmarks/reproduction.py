@@ -10,8 +10,9 @@ trained when they are not there (a few minutes each). Needs ``PEAR_BENCH`` and `
 
 ``--edges FILE`` asks something else: what missing edges of the cost graph cost somebody whose
 weights we know. The certified search plans under the graph without a share of its edges, for the
-true weights of the edges left and for the mean weights, over five draws of the edges removed;
-what its plans really cost is written as CSV, one row per set, share and draw.
+true weights of the edges left (changing each feature once, or as often as it likes, as W-FARE may)
+and for the mean weights, over five draws of the edges removed; what its plans really cost is
+written as CSV, one row per set, share and draw, with the edges that are gone.
 """
 
 from __future__ import annotations
@@ -62,21 +63,29 @@ def edges_removed(what: tuple[str, int, float, int]) -> dict[str, object]:
     dataset, users = SETS[name]
     world = build_world(dataset, "network", users).first(people)
     problem, positions = corrupted(world.problem, share, draw)
-    planner = ExactPlanner(problem, world.black_box)
-    mean = prior_of(world.prior, positions).mean()
+    once = ExactPlanner(problem, world.black_box)
+    often = ExactPlanner(problem, world.black_box, max_changes_per_feature=world.problem.max_length)
+    truth, mean = world.weights[:, positions], prior_of(world.prior, positions).mean()
     told = {
-        "true_weights": world.weights[:, positions],
-        "mean_weights": np.broadcast_to(mean, (people, len(mean))),
+        "true_weights": (once, truth),
+        "true_weights_repeats": (often, truth),
+        "mean_weights": (once, np.broadcast_to(mean, (people, len(mean)))),
     }
     found: dict[str, object] = {"set": name, "share": share, "draw": draw, "people": people}
-    for known, weights in told.items():
+    for known, (planner, weights) in told.items():
         plans = planner.plan_many(world.states, weights)
         costs = [
             true_cost(world.problem, state, plan, own)
             for state, plan, own in zip(world.states, plans, world.weights, strict=True)
         ]
         found[known] = float(np.mean(costs))
-    return found
+    left = set(problem.costs.edges)
+    gone = [
+        f"{parent}->{child}"
+        for parent, child in world.problem.costs.edges
+        if (parent, child) not in left
+    ]
+    return found | {"removed": ", ".join(gone)}
 
 
 def write_edges(path: Path, people: int) -> None:
@@ -90,7 +99,8 @@ def write_edges(path: Path, people: int) -> None:
     found = [row for _, row in run_tasks(edges_removed, wanted, ordered=True)]
     table = pd.DataFrame(found)
     table.to_csv(path, index=False, float_format="%.2f")
-    print(table.groupby(["set", "share"])[["true_weights", "mean_weights"]].describe().to_string())
+    costs = ["true_weights", "true_weights_repeats", "mean_weights"]
+    print(table.groupby(["set", "share"])[costs].describe().to_string())
 
 
 def main() -> None:
@@ -105,7 +115,7 @@ def main() -> None:
         write_edges(options.edges, people // 2)
         return
     results: dict[str, float] = {}
-    answered = []
+    answered, with_a_plan = [], []
     for name, (dataset, users) in SETS.items():
         started = time.process_time()
         rows = final(conversations(dataset, users, people))
@@ -113,6 +123,9 @@ def main() -> None:
         theirs = theirs[theirs["user"] < people]
         both = paired(user_costs(rows), user_costs(theirs))
         answered.append(rows["answered"].mean())
+        with_a_plan.append(rows.loc[rows["success"], "answered"].mean())
+        of_runs = theirs[theirs["success"]].groupby("run")["cost"].mean()
+        results[f"published_spread_of_runs.{name}"] = float(of_runs.std() / of_runs.mean())
         results[f"pear_wfare.{name}"] = float(user_costs(rows).mean())
         results[f"published.{name}"] = float(user_costs(theirs).mean())
         results[f"validity.{name}"] = float(rows["success"].mean())
@@ -123,6 +136,7 @@ def main() -> None:
             results[f"common.{name}"] = both.users
         results[f"seconds.{name}"] = time.process_time() - started
     results["answered.mean"] = float(sum(answered) / len(answered))
+    results["answered.with_a_plan"] = float(sum(with_a_plan) / len(with_a_plan))
     curve = published_curve("adult", "pear_nl", 4)
     results["regret.published_rule_check"] = float(curve[QUESTIONS])
     if options.json:

@@ -156,8 +156,7 @@ def test_the_reduced_profile_leaves_no_method_of_the_papers_tables_out():
     run = {task.method for task in SHALLOW.tasks(profile)}
     assert run == {*COMPETITORS, *PEAR, *EXACT}
     assert profile.words() == (
-        "profile reduced: the first 60 users of each set, run seeds 0 to 0 (corruption: 0 to 0), "
-        "10 questions"
+        "profile reduced: the first 60 users of each set, run seed 0, 10 questions"
     )
 
 

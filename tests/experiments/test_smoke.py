@@ -1,6 +1,7 @@
 """The smoke run: every experiment leaves rows, tables and figures, and says what made them."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -83,7 +84,7 @@ def test_tables_come_as_markdown_and_latex_with_their_stamp(smoke):
         assert r"\bottomrule" in latex
         for text in (table.read_text(), latex):
             assert "profile smoke" in text
-            assert "run seeds 0 to 1" in text
+            assert "run seed 0 to 1" in text
             assert re.search(r"numpy \d", text)
             assert re.search(r"\d{4}-\d\d-\d\d", text)
 
@@ -95,7 +96,7 @@ def test_figures_come_as_svg_and_png_with_their_stamp(smoke, name):
     assert drawing.startswith("<?xml")
     assert image.startswith(b"\x89PNG")
     for text in (drawing, image.decode("latin-1")):
-        assert re.search(r"profile smoke: .* run seeds 0 to 1 .* numpy \d.* \d{4}-\d\d-\d\d", text)
+        assert re.search(r"profile smoke: .* run seed 0 to 1 .* numpy \d.* \d{4}-\d\d-\d\d", text)
 
 
 def test_the_pages_show_their_figures_and_name_the_protocol(smoke):
@@ -133,3 +134,18 @@ def test_a_finished_run_is_not_run_again(smoke, monkeypatch):
     monkeypatch.setattr("pear.experiments.methods.exact_planner", None)
     run_suite(("competitors", "graphs"), PROFILES["smoke"], smoke, workers=1)
     assert {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()} == written
+
+
+def test_a_report_is_made_again_from_the_rows_it_left_beside_its_page(smoke, tmp_path, cache):
+    again = tmp_path / "again"
+    again.mkdir()
+    shutil.copy(smoke / "results" / "rows.parquet", again)
+    document, profile = tmp_path / "again.md", PROFILES["smoke"]
+    run_suite(tuple(EXPERIMENTS), profile, tmp_path / "empty", run=False, document=document)
+    for page in (smoke / "results").glob("*.md"):
+        there = (again / page.name).read_text().replace("again.md", "results.md")
+        assert there == page.read_text()
+    # A report on one experiment leaves the rows of the others where they are.
+    kept = pd.read_parquet(again / "rows.parquet")
+    run_suite(("corruption",), profile, tmp_path / "empty", run=False, document=document)
+    assert len(pd.read_parquet(again / "rows.parquet")) == len(kept)

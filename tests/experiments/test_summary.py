@@ -157,7 +157,7 @@ def test_the_third_verdict_needs_costs_and_validity_to_hold():
         | {"ratio": [1.05, 1.1], "validity_gap": [0.0, 0.0], "told": [1.0, 1.04]}
     )
     assert third_verdict(removed).startswith("**Holds.**")
-    assert "+10% (Adult, All, 1 of the edges), and +4% where" in third_verdict(removed)
+    assert "+10% (Adult, All with 100% of the edges removed; +4% where" in third_verdict(removed)
     assert third_verdict(removed.assign(ratio=1.3)).startswith("**Does not hold.**")
     assert "validity falls by up to 0.10" in third_verdict(removed.assign(validity_gap=-0.1))
 

@@ -210,7 +210,7 @@ def test_a_run_says_what_belongs_to_its_experiments_alone(tmp_path):
         "400",
     )
     assert ended.exit_code == 0, ended.exception
-    said = "profile smoke (changed): the first 5 users of each set, run seeds 0 to 1, 2 questions"
+    said = "profile smoke (changed): the first 5 users of each set, run seed 0 to 1, 2 questions"
     assert ended.output.strip().endswith(said)
     assert "corruption" not in (tmp_path / "results.md").read_text()
     assert "| Exact, true weights | 5 × 1 |" in (tmp_path / "results/competitors.md").read_text()
@@ -221,12 +221,12 @@ def test_a_run_says_what_belongs_to_its_experiments_alone(tmp_path):
     ("experiments", "said"),
     [
         (("graphs", "actions"), "no users and no runs, the problems alone"),
-        (("competitors",), "the first 60 users of each set, run seeds 0 to 0, 10 questions"),
-        (("corruption",), "the first 60 users of each set, run seeds 0 to 2, 10 questions"),
-        (("classifiers",), "the first 30 users of each set, run seeds 0 to 0, 10 questions"),
+        (("competitors",), "the first 60 users of each set, run seed 0, 10 questions"),
+        (("corruption",), "the first 60 users of each set, run seed 0 to 2, 10 questions"),
+        (("classifiers",), "the first 30 users of each set, run seed 0, 10 questions"),
         (
             ("corruption", "classifiers"),
-            "the first 60 users of each set (30 with shallow classifiers), run seeds 0 to 0 "
+            "the first 60 users of each set (30 with shallow classifiers), run seed 0 "
             "(corruption: 0 to 2), 10 questions",
         ),
     ],

@@ -36,9 +36,9 @@ class Profile:
     ``taught`` the people an automaton learns from,
     ``chunk`` the users of one task. ``shallow_users`` is for the table of shallow classifiers
     alone (None: ``users``), ``not_shallow`` are methods left out there, since each of these
-    classifiers needs policies of its own. Methods named by ``once`` have one run, and ``few`` is
-    the users of each set where seconds are spent on a side question: slice sampling, and PEAR
-    (exact) with choice sets of four or with edges removed.
+    classifiers needs policies of its own. ``few`` is the users of each set where seconds are spent
+    on a side question: slice sampling, and PEAR (exact) with choice sets of four or with edges
+    removed.
     """
 
     name: str
@@ -63,7 +63,6 @@ class Profile:
     seed: int = 0
     not_shallow: tuple[str, ...] = ()
     shallow_users: int | None = None
-    once: tuple[str, ...] = ()
     few: int = SET_SIZE
 
     def __post_init__(self) -> None:
@@ -85,7 +84,7 @@ class Profile:
         ``fewer``: some set has fewer users than this.
 
         >>> PROFILES["smoke"].words()  # doctest: +ELLIPSIS
-        'profile smoke: the first 2 users of each set, run seeds 0 to 1 (corruption: 0 to 0), ...'
+        'profile smoke: the first 2 users of each set, run seed 0 to 1 (corruption: 0), ...'
         """
         run = set(experiments) - set(DRAWN)
         if experiments and not run:
@@ -99,16 +98,16 @@ class Profile:
         seeds, corrupted = self._seeds(self.runs), self._seeds(self.corruption_runs)
         if run == {"corruption"}:
             seeds = corrupted
-        elif not run or "corruption" in run:
+        elif (not run or "corruption" in run) and seeds != corrupted:
             seeds += f" (corruption: {corrupted})"
         where = "of each set, or all where it has fewer" if fewer else "of each set"
         return (
-            f"profile {self.name}: the first {users} users {where}{shallow}, run seeds {seeds}, "
+            f"profile {self.name}: the first {users} users {where}{shallow}, run seed {seeds}, "
             f"{self.questions} questions"
         )
 
     def _seeds(self, runs: int) -> str:
-        return f"{self.seed} to {self.seed + runs - 1}"
+        return f"{self.seed} to {self.seed + runs - 1}" if runs > 1 else str(self.seed)
 
     def only(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Those of some methods that this profile runs, in their order."""
@@ -163,10 +162,9 @@ PROFILES = {
         "full",
         ("adult", "givemecredit"),
         users=300,
-        runs=3,
+        runs=1,
         corruption_runs=1,
         chunk=30,
-        once=SLOW,
         few=60,
         methods=(*COMPETITORS, *PEAR, *OTHERS, *EXACT, *PATHS, *EXPLAINED),
     ),

@@ -31,8 +31,16 @@ from pear.experiments.experiment import (
     find_method,
 )
 from pear.experiments.profiles import DRAWN, SET_SIZE, Profile
-from pear.experiments.run import Finished, Follow, check_page, fit, run_experiments
-from pear.experiments.summary import whole_runs
+from pear.experiments.run import (
+    Finished,
+    Follow,
+    check_page,
+    fit,
+    keep_rows,
+    kept_rows,
+    run_experiments,
+)
+from pear.experiments.summary import final, whole_runs
 from pear.experiments.tables import where_words
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -72,13 +80,16 @@ def run_suite(
 
     Where ``minutes`` are up before all is done, there is no page yet, and None is returned.
 
-    With ``run=False`` the page is made of the rows that are there, and says what is missing.
+    With ``run=False`` the page is made of the rows that are there, and says what is missing; rows
+    that the folder lacks are read from those that the page's last report left beside it.
     ``note`` is printed at its top; ``say`` is told the users and seeds taken. Experiments of
     which the profile runs no method, or of which there are no rows to report on, are left out,
     and named on the page.
     """
     check_users(profile)
-    if not run and not set(names) <= set(DRAWN) and not any((folder / "rows").glob("*.parquet")):
+    kept = kept_rows(kept_at(document or folder / "results.md"))
+    somewhere = kept is not None or any((folder / "rows").glob("*.parquet"))
+    if not run and not set(names) <= set(DRAWN) and not somewhere:
         raise _no_rows(folder, names)
     chosen = [EXPERIMENTS[name] for name in names if tasks_of(name, profile)]
     tasks = [task for experiment in chosen for task in experiment.tasks(profile)]
@@ -93,6 +104,7 @@ def run_suite(
         follow=follow,
         run=run,
         minutes=minutes,
+        kept=kept,
     )
     if run and finished.late:
         return None
@@ -117,7 +129,7 @@ def tasks_of(name: str, profile: Profile) -> list[Task]:
 
 def _has_rows(experiment: Experiment, profile: Profile, finished: Finished) -> bool:
     fitted = (fit(task, finished.shared) for task in experiment.tasks(profile))
-    there = [task for task in fitted if task is not None and finished.store.has(task)]
+    there = [task for task in fitted if task is not None and finished.store.knows(task)]
     return any(task.k or experiment.name not in ASKING for task in there)
 
 
@@ -167,7 +179,24 @@ def _report(experiment: Experiment, profile: Profile, finished: Finished) -> Rep
     report = experiment.report(Material(profile, whole_runs(rows), worlds))
     for name, table in report.data.items():
         table.to_parquet(data / f"{name}.parquet", index=False)
-    return report
+    return replace(report, words=(*report.words, *commit_words(rows)))
+
+
+def commit_words(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Which code made the rows behind a page, where that is known."""
+    ended = final(rows)
+    known = ended[ended["commit"] != ""].groupby("commit").size()
+    said = ", ".join(f"{commit} ({count:,})" for commit, count in known.items())
+    return (
+        (f"Outcomes (a user in a run each) by the commit of the code that made them: {said}.",)
+        if said
+        else ()
+    )
+
+
+def kept_at(page: Path) -> Path:
+    """Where the rows behind a page are kept."""
+    return page.with_suffix("") / "rows.parquet"
 
 
 def stamp_of(words: str) -> str:
@@ -210,7 +239,7 @@ def write_results(
         place = folder / "tables" / table.name
         place.with_suffix(".md").write_text(f"{table.markdown()}\n{stamp}\n", encoding="utf-8")
         place.with_suffix(".tex").write_text(table.latex(stamp), encoding="utf-8")
-    parts = [answers_page(reports, opening_words(stamp, rows, finished, note)), "## In detail\n"]
+    parts = [answers_page(reports, opening_words(stamp, finished, note)), "## In detail\n"]
     shown = reports | {"effort": Report("What did it take?", tables=(effort,))}
     inner = page.with_suffix("")
     inner.mkdir(exist_ok=True)
@@ -222,6 +251,7 @@ def write_results(
         (inner / f"{name}.md").write_text(f"{_page_of(report)}\n{back}", encoding="utf-8")
         parts.append(f"- [{report.title}]({inner.name}/{name}.md)")
     page.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    keep_rows(pd.concat([rows, *finished.store.kept.values()]), kept_at(page))
     return page
 
 
@@ -233,14 +263,11 @@ def _page_of(report: Report) -> str:
     return "\n".join([*parts, *(table.markdown("##") for table in report.tables)])
 
 
-def opening_words(stamp: str, rows: pd.DataFrame, finished: Finished, note: str) -> str:
+def opening_words(stamp: str, finished: Finished, note: str) -> str:
     """What ran: said once, for all that follows."""
-    done = [task for task in finished.tasks if finished.store.has(task)]
+    done = [task for task in finished.tasks if finished.store.knows(task)]
     missing = len(finished.tasks) - len(done)
     said = [f"Made by `pear bench`; {stamp}."]
-    commits = sorted(set(rows["commit"]) - {""})
-    if commits:
-        said.append(f"Rows are of {', '.join(commits)}.")
     if missing:
         said.append(f"**Unfinished: {missing} of {len(finished.tasks)} tasks have no rows yet.**")
     if note:
@@ -367,9 +394,9 @@ def third_verdict(removed: pd.DataFrame) -> str:
     worst = removed.loc[removed.groupby("line", sort=False)["ratio"].idxmax()]
     told = [
         f"{row.line} {float(str(row.ratio)) - 1.0:+.0%} "
-        f"({where_words(str(row.dataset), 'network', str(row.users))}, "
-        f"{row.corruption:g} of the edges), and {float(str(row.told)) - 1.0:+.0%} where the same "
-        "planner is told the true weights of the edges left"
+        f"({where_words(str(row.dataset), 'network', str(row.users))} with "
+        f"{row.corruption:.0%} of the edges removed; {float(str(row.told)) - 1.0:+.0%} where the "
+        "same planner is told the true weights of the edges left)"
         for row in worst.itertuples()
     ]
     validity = "" if lost.empty else f"; validity falls by up to {-lost['validity_gap'].min():.2f}"

@@ -49,6 +49,8 @@ from pear.writing import replacing
 
 Follow = Callable[[int, int, str], None]
 SECONDS, COMMIT = b"seconds", b"commit"
+CONVERSATIONS = ["dataset", "classifier", "users", "method", "k", "corruption", "run"]
+"""What the rows of the same users and another task differ in."""
 DECIDING = (
     "questions",
     "iterations",
@@ -63,10 +65,15 @@ DECIDING = (
 
 
 class Store:
-    """The folder of a run: ``rows/`` with a file per task, ``run.json`` with the settings."""
+    """The folder of a run: ``rows/`` with a file per task, ``run.json`` with the settings.
 
-    def __init__(self, folder: Path, profile: Profile) -> None:
+    ``kept`` are rows that an earlier report left (:func:`keep_rows`): reports read from them what
+    the folder does not have, and nothing is left out of a run because of them.
+    """
+
+    def __init__(self, folder: Path, profile: Profile, kept: pd.DataFrame | None = None) -> None:
         self.folder, self.rows, self.commit = folder, folder / "rows", code_version()
+        self.kept = {} if kept is None else dict(iter(kept.groupby(CONVERSATIONS)))
         stated = {name: asdict(profile)[name] for name in DECIDING}
         path = folder / "run.json"
         if path.is_file():
@@ -93,6 +100,19 @@ class Store:
     def has(self, task: Task) -> bool:
         return self.path(task).is_file()
 
+    def kept_rows(self, task: Task) -> pd.DataFrame | None:
+        """The rows of a task that an earlier report left, where all its users are there."""
+        rows = self.kept.get(tuple(asdict(task)[name] for name in CONVERSATIONS))
+        if rows is None:
+            return None
+        rows = rows[rows["user"].between(task.first, task.last - 1)]
+        whole = rows["user"].nunique() == task.last - task.first
+        return rows if whole and rows["questions"].max() == task.questions else None
+
+    def knows(self, task: Task) -> bool:
+        """Whether a report has the rows of a task."""
+        return self.has(task) or self.kept_rows(task) is not None
+
     def write(self, task: Task, outcome: Outcome) -> None:
         """Keep a task's rows; a file is either whole or absent."""
         table = pa.Table.from_pandas(outcome.rows, preserve_index=False)
@@ -114,9 +134,38 @@ class Store:
                 commit = (table.schema.metadata.get(COMMIT) or b"").decode()
                 each = seconds / (task.last - task.first)
                 parts.append(table.to_pandas().assign(seconds=each, commit=commit))
+            elif (rows := self.kept_rows(task)) is not None:
+                parts.append(rows)
         empty = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
         nothing = empty.assign(seconds=0.0, commit="")
         return pd.concat(parts, ignore_index=True) if parts else nothing
+
+
+def keep_rows(rows: pd.DataFrame, path: Path) -> None:
+    """Leave the rows of a report in one small file, from which it can be made again: those after
+    the last question, and where regret is drawn those after each."""
+    last = rows.groupby(CONVERSATIONS)["questions"].transform("max")
+    drawn = (rows["classifier"] == "network") & (rows["users"] == "all") & (rows["corruption"] == 0)
+    small = rows[(rows["questions"] == last) | drawn].drop_duplicates(
+        [*CONVERSATIONS, "user", "questions"]
+    )
+    kinds = {"str": "category", "int64": "int16", "float64": "float32", "bool": "bool"}
+    exact = {"corruption": "float64", "commit": "category", "seconds": "float32"}
+    types = {name: kinds[kind] for name, kind in COLUMNS.items()} | exact
+    with replacing(path) as part:
+        small.astype(types).to_parquet(part, index=False, compression="zstd")
+
+
+def kept_rows(path: Path) -> pd.DataFrame | None:
+    """The rows that a report left, None where there are none."""
+    if not path.is_file():
+        return None
+    try:
+        return pd.read_parquet(path).astype(COLUMNS | {"commit": "str", "seconds": "float64"})
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise InvalidData(
+            f"'{path}' holds no rows of a report ({' '.join(str(error).split())}); delete it"
+        ) from error
 
 
 def code_version() -> str:
@@ -202,8 +251,7 @@ def make_tasks(
 ) -> list[Task]:
     """Every chunk of users for every run, method and world of a profile.
 
-    A method that a run does not change is run once, and so is a slow one. ``users`` are at most
-    so many of each set.
+    A method that a run does not change is run once. ``users`` are at most so many of each set.
     """
     tasks = []
     people = min(profile.people(classifier), users or profile.users)
@@ -212,7 +260,7 @@ def make_tasks(
         asks = bool(getattr(method, "asks", False))
         size = profile.chunk if name not in SLOW else max(1, profile.chunk // 3)
         once = str(getattr(method, "reseeds", "")).startswith("nothing")
-        count = 1 if once or name in profile.once else runs or profile.runs
+        count = 1 if once else runs or profile.runs
         seeds = range(profile.seed, profile.seed + count)
         tasks += [
             Task(
@@ -286,17 +334,18 @@ def run_experiments(
     follow: Follow | None = None,
     run: bool = True,
     minutes: float | None = None,
+    kept: pd.DataFrame | None = None,
 ) -> Finished:
     """Run what is not in the folder yet; rows are written as tasks end.
 
     First run of everything before the second, and slow methods last within each, so that a run
     that is stopped, or whose ``minutes`` are up, has done what is worth most. A method that fails
     is not tried again, and its error is raised when the others are done. With ``run=False``
-    nothing is run, and what is there already stands.
+    nothing is run, and what is there already stands. ``kept`` are rows that only reports read.
     """
     follow = follow or _silent
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    store = Store(folder, profile)
+    store = Store(folder, profile, kept)
     wanted = list(dict.fromkeys(tasks))
     if not wanted:
         raise InvalidSetting("there is nothing to run; name at least one method and data set")
