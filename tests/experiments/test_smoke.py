@@ -108,7 +108,7 @@ def test_the_pages_show_their_figures_and_name_the_protocol(smoke):
     assert len(shown) >= 5
     assert all((smoke / place).is_file() for place in shown)
     assert "What a run reseeds" in inner["competitors"]
-    assert "Costs count 1 for STOP" in page
+    assert "Costs are under the true weights, count 1 for STOP" in page
     assert "each has a policy trained for its graph" in inner["corruption"]
     assert "## Where the loss comes from" in inner["corruption"]
     assert "Unfinished" not in page

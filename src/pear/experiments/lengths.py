@@ -134,8 +134,8 @@ def scores_report(material: Material) -> Report:
         "Do users with a low score need longer plans, and get fewer?",
         (
             "Users of all sets together, in fifths by the classifier's score; lengths count STOP. "
-            "Where more than a fifth of the users have the same score, fifths fall together, and "
-            "the empty ones are marked by a dash, as is the length where nobody got a plan.",
+            "Where more than a fifth of the users have the same score, fifths fall together: a "
+            "dash marks a fifth without users, and a length where nobody got a plan.",
         ),
         (_scores_table(points),),
         (_scores_picture(points),),

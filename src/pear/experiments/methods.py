@@ -1,7 +1,7 @@
 """What does each method of the paper do with one user? Those that ask no questions.
 
 One rule for all planners that search: the best plan they met is returned. The path of their most
-visited steps, as the published ones return, is a method beside each.
+visited steps, as the published planners return, is a method beside each.
 """
 
 from __future__ import annotations

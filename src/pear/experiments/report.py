@@ -449,9 +449,9 @@ def headline(data: Mapping[str, pd.DataFrame]) -> Table | None:
         ),
         tuple(rows),
         (
-            "Costs count 1 for STOP, under the true weights, of those each solves; the ratio does "
-            "not count it, and is over the users both solve: a system that solves more people has "
-            "the harder ones in its mean.",
+            "Costs are under the true weights, count 1 for STOP, and are means over the users "
+            "each system solves. The ratio leaves STOP out and is over the users both solve, "
+            "since a system that solves more people has harder cases in its mean.",
         ),
     )
 

@@ -246,7 +246,7 @@ def _compared(material: Material) -> Report:
         f"{material.profile.questions} questions of two plans. PEAR (NL) and (L) lead algorithms "
         "1 and 2 over W-FARE, PEAR (exact) leads ours over the certified search. Every planner "
         "that searches returns the best plan it met; *path* is the same search returning the path "
-        "of its most visited steps, as the published ones do.",
+        "of its most visited steps, as the published planners do.",
         reseeds_words(material),
         source_words(material),
     )
@@ -350,8 +350,8 @@ def _reasons(material: Material) -> Report:
         "What do reasons for every step cost?",
         (
             "XPEAR (NL) and (L) walk an automaton taught by W-FARE: several walks of allowed moves "
-            "side by side, where the published one is a single walk that ends at a move that is "
-            "not allowed. XPEAR (exact teacher) is ours as well in its teacher: the certified "
+            "side by side, where the published XPEAR takes a single walk and ends at a move that "
+            "is not allowed. XPEAR (exact teacher) has another teacher as well: the certified "
             "search, with plans that clear the required score by a margin.",
         ),
         tuple(tables),
