@@ -34,7 +34,7 @@ from pear.elicitation import Session, Settings
 from pear.elicitation.questions import WITHIN
 from pear.planning.exact import ExactPlanner
 from pear.preferences import GaussianMixturePrior, Logistic, ResponseModel
-from pear.problem import CostGraph, Problem
+from pear.problem import CostGraph, Limits, Problem
 
 Moves = tuple[int, ...]
 Floats = Any
@@ -44,6 +44,10 @@ QUESTIONS = 8
 CHANGED = 0.3
 """Share of the edges that a person with another graph does not have, or has the other way; share
 of the weights that are 0 for somebody who lacks some."""
+
+PAIR = 60.0
+"""What two things of somebody's best plan cost more together, where nobody drew that; who needs
+one step only has no such pair."""
 
 RESPONSES: dict[str, ResponseModel] = {
     "default": Settings().response,
@@ -141,17 +145,25 @@ def person_of(
     if kind == "weights_missing":
         weights = np.where(rng.random(len(weights)) < CHANGED, 0.0, weights)
     theirs = replace_costs(problem, graph)
-    pair = rng.choice(len(problem.space), 2, replace=False) if kind == "pair" else ()
+    exact = ExactPlanner(theirs, black_box)
+    best = exact.plan(state, weights)
+    plans, pair = [best.moves], frozenset[str]()
+    if kind == "pair" and best.length > 1:
+        # The cheapest plans that spare either of the two may be the best now.
+        changed = [step.feature for step in best.steps]
+        pair = frozenset(rng.choice(changed, 2, replace=False).tolist())
+        limits = [Limits(features=(name,)) for name in sorted(pair)]
+        spared = [exact.plan(state, weights, limits=limit) for limit in limits]
+        plans += [plan.moves for plan in spared if plan.success]
 
     def cost(moves: Moves) -> float:
         steps = graph.sequence_features(state, theirs.actions, moves) @ weights
         steps = np.maximum(steps, graph.floor or 0.0)
         total = float(EFFORTS.get(kind, lambda same: same)(steps).sum())
-        changed = {int(problem.actions.feature_of[move]) for move in moves}
-        return total + (60.0 if len(pair) and changed >= set(pair) else 0.0)
+        changed = {problem.space.names[problem.actions.feature_of[move]] for move in moves}
+        return total + (PAIR if pair and changed >= pair else 0.0)
 
-    best = ExactPlanner(theirs, black_box).plan(state, weights)
-    return Person(cost, ANSWERS.get(kind, logistic_choice(SHARPNESS))), [best.moves]
+    return Person(cost, ANSWERS.get(kind, logistic_choice(SHARPNESS))), plans
 
 
 def replace_costs(problem: Problem, graph: CostGraph) -> Problem:

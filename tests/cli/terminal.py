@@ -22,6 +22,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, cwd: str | None = None, width: int = 100) -> None:
         self.screen = ""
+        self._printed = b""
         self._waited_for = 0
         control, inside = pty.openpty()
         self._control = control
@@ -72,6 +73,8 @@ class Terminal:
             data = os.read(self._control, 65536)
         except OSError:
             return False
-        shown = CODES.sub("", data.decode(errors="replace")).replace("\r", "")
-        self.screen += shown.replace("\N{NO-BREAK SPACE}", " ")
+        # What is read may end within a code or a letter.
+        self._printed += data
+        shown = CODES.sub("", self._printed.decode(errors="ignore")).replace("\r", "")
+        self.screen = shown.replace("\N{NO-BREAK SPACE}", " ")
         return bool(data)

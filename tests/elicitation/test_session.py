@@ -71,6 +71,22 @@ def test_no_question_is_asked_twice(k):
         assert len(set(asked)) == len(asked) > 2
 
 
+def test_the_recommended_plan_of_a_question_stands_at_each_place_in_turn():
+    places = []
+    for seed in range(24):
+        session = start(k=2, seed=seed)
+        for _ in range(2):
+            if (question := session.ask()) is None:
+                break
+            best = session.best().moves
+            places.append([plan.moves for plan in question.plans].index(best))
+            again = Session.from_json(session.to_json(), session.planner, prior())
+            assert same_question(question, again.ask())
+            session.answer(0)
+    assert 0.3 < np.mean(places) < 0.7
+    assert len(places) > 30
+
+
 def test_every_plan_of_a_question_reaches_the_goal_and_differs():
     question = start(k=3).ask()
     assert len({plan.moves for plan in question.plans}) == len(question.plans) == 3

@@ -108,7 +108,7 @@ def test_a_model_survives_json(model):
 
 
 def test_per_sample_sharpness_survive_json():
-    stored = PerSampleLogistic(np.array([0.5, 2.0])).to_dict()
+    stored = PerSampleLogistic(np.array([0.5, 2.0]), np.zeros(2)).to_dict()
     read = response_from_dict(json.loads(json.dumps(stored)))
     costs = np.array([[1.0, 2.0], [1.0, 2.0]])
     assert np.exp(read.log_probabilities(costs))[1, 0] == pytest.approx(1 / (1 + np.exp(-2)))
@@ -146,7 +146,7 @@ def test_what_earlier_versions_called_temperature_is_read_as_sharpness():
 
 def test_with_lapses_no_answer_says_more_than_a_slip_would():
     costs = np.array([[0.0, 1e6]])
-    model = UnknownSharpness(1.0, 0.5, lapses=0.2)
+    model = UnknownSharpness(1.0, 1e-6, lapses=0.2)
     assert np.exp(model.log_probabilities(costs)) == pytest.approx(np.array([[0.9, 0.1]]))
     given = model.given(np.zeros(1))
     assert np.exp(given.log_probabilities(costs)) == pytest.approx(np.array([[0.9, 0.1]]))
@@ -154,3 +154,15 @@ def test_with_lapses_no_answer_says_more_than_a_slip_would():
     assert response_from_dict(model.to_dict()) == model
     with pytest.raises(InvalidSetting, match="'lapses'"):
         UnknownSharpness(lapses=1.0)
+
+
+def test_the_odds_of_a_lapse_fall_with_the_sharpness():
+    model = UnknownSharpness(2.0, 1.0, lapses=0.2)
+    # Odds of 1 to 4 at the median, times e at a sharpness e times smaller.
+    given = model.given(np.array([-1.0, 0.0, 1.0]))
+    odds = np.array([np.e, 1.0, 1 / np.e]) / 4
+    assert given.lapses == pytest.approx(odds / (1 + odds))
+    costs = np.array([[0.0, 1e6]])
+    nodes = np.random.default_rng(0).standard_normal(200_000)
+    [[slip]] = np.exp(model.log_probabilities(costs))[:, 1:]
+    assert slip == pytest.approx(model.given(nodes).lapses.mean() / 2, abs=1e-3)

@@ -210,8 +210,8 @@ class View:
     """A pool, the plan of least expected cost in it, and the next question.
 
     ``draws`` ``(n, p)`` are the posterior samples planned for, ``expected`` ``(m,)`` what each
-    plan of the pool costs by what is believed; ``chosen`` are the columns of the question,
-    ``gain`` its worth.
+    plan of the pool costs by what is believed; ``chosen`` are the columns of the question, in the
+    order a person sees them, ``gain`` its worth.
     """
 
     state: Floats
@@ -270,7 +270,11 @@ def view_of(
     memory: Memory | None = None,
 ) -> View:
     """Pool and question for a state, given what is believed, what the planner remembers and the
-    ``answers`` to questions from this state: none of them is asked again."""
+    ``answers`` to questions from this state: none of them is asked again.
+
+    Plans of a question stand in a random order: an answer by place then says nothing about costs.
+    """
+    [places] = rng.spawn(1)
     draws = posterior.draw(settings.draws, rng)
     samples, weights = posterior.samples, posterior.weights
     if len(samples) > JUDGES:
@@ -302,6 +306,7 @@ def view_of(
         chosen = greedy_choice_set(costs, weights, size, chosen, among, asked)
     chosen = greedy_choice_set(costs, weights, settings.k, chosen, askable, asked)
     gain = expected_gain(costs, weights, chosen)
+    chosen = tuple(places.permutation(chosen).tolist())
     return View(state, pool, draws, expected, best, chosen, gain, memory)
 
 

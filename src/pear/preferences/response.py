@@ -96,7 +96,9 @@ class UnknownSharpness:
     The sharpness is log-normal: ``median`` times ``exp(spread * z)`` with z standard normal.
     A posterior infers it together with the weights. Asked without a posterior, the model
     averages over the values it thinks possible. ``lapses`` is the share of answers given without
-    looking at costs at all, by a slip or by a habit: no single answer then says more than that.
+    looking at costs at all, by a slip or by a habit, for the median sharpness: the odds of a lapse
+    are inversely proportional to the sharpness. No single answer then says more than that, and
+    somebody who answers by habit alone is somebody of whom next to nothing is learnt.
 
     >>> model = UnknownSharpness(median=1.0, spread=0.5)
     >>> np.exp(model.log_probabilities(np.array([[3.0, 3.0]]))).round(6)
@@ -125,15 +127,19 @@ class UnknownSharpness:
 
     def given(self, standard: Floats) -> PerSampleLogistic:
         """The response model of n people whose sharpness is known, standard values ``(n,)``."""
-        return PerSampleLogistic(self.sharpness(standard), self.lapses)
+        sharpness = self.sharpness(standard)
+        odds = self.lapses / (1 - self.lapses) * self.median / sharpness
+        return PerSampleLogistic(sharpness, odds / (1 + odds))
 
     def log_probabilities(self, costs: Costs) -> Floats:
         nodes, masses = np.polynomial.hermite_e.hermegauss(15)
+        given = self.given(nodes)
         terms = [
-            np.log(mass / masses.sum()) + _log_softmax(costs, sharpness)
-            for sharpness, mass in zip(self.sharpness(nodes), masses, strict=True)
+            np.log(mass / masses.sum())
+            + _with_lapses(_log_softmax(costs, sharpness), lapses, costs.shape[-1])
+            for sharpness, lapses, mass in zip(given.sharpness, given.lapses, masses, strict=True)
         ]
-        return _with_lapses(np.logaddexp.reduce(terms, axis=0), self.lapses, costs.shape[-1])
+        return np.asarray(np.logaddexp.reduce(terms, axis=0))
 
     def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         costs = np.moveaxis(np.concatenate([chosen[None], others]), 0, -1)
@@ -146,23 +152,24 @@ class UnknownSharpness:
 
 @dataclass(frozen=True, eq=False)
 class PerSampleLogistic:
-    """Logistic answers of n people, each with a sharpness of their own, shape ``(n,)``."""
+    """Logistic answers of n people, each with a sharpness and a share of lapses of their own, both
+    of shape ``(n,)``."""
 
     sharpness: Floats
-    lapses: float = 0.0
+    lapses: Floats
 
     def log_probabilities(self, costs: Costs) -> Floats:
         """As for the others; the axis before the last is the people's, of length n."""
         by_costs = _log_softmax(costs, self.sharpness[:, None])
-        return _with_lapses(by_costs, self.lapses, costs.shape[-1])
+        return _with_lapses(by_costs, self.lapses[:, None], costs.shape[-1])
 
     def log_choice(self, chosen: Costs, others: Costs) -> Floats:
         by_costs = _log_first(chosen, others, self.sharpness)
         return _with_lapses(by_costs, self.lapses, 1 + len(others))
 
     def to_dict(self) -> dict[str, Any]:
-        stored = {"model": "per_sample_logistic", "sharpness": self.sharpness.tolist()}
-        return {**stored, "lapses": self.lapses} if self.lapses else stored
+        lists = {"sharpness": self.sharpness.tolist(), "lapses": self.lapses.tolist()}
+        return {"model": "per_sample_logistic", **lists}
 
 
 def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
@@ -176,7 +183,8 @@ def response_from_dict(stored: Mapping[str, Any]) -> ResponseModel:
     name = _RENAMED.get(str(name), name)
     if name == "per_sample_logistic":
         sharpness = np.asarray(settings["sharpness"], dtype=float)
-        return PerSampleLogistic(sharpness, settings.get("lapses", 0.0))
+        lapses = np.broadcast_to(np.asarray(settings.get("lapses", 0.0), float), sharpness.shape)
+        return PerSampleLogistic(sharpness, lapses)
     models = {
         "logistic": Logistic,
         "noiseless": Noiseless,
@@ -207,9 +215,9 @@ def _log_softmax(costs: Costs, sharpness: float | Floats) -> Floats:
     return np.asarray(utilities - np.log(np.exp(utilities).sum(axis=-1, keepdims=True)))
 
 
-def _with_lapses(log_probabilities: Floats, lapses: float, k: int) -> Floats:
+def _with_lapses(log_probabilities: Floats, lapses: float | Floats, k: int) -> Floats:
     """The same where a share of the answers is any of the k plans, by chance."""
-    if not lapses:
+    if not np.any(lapses):
         return log_probabilities
     return np.asarray(np.log((1 - lapses) * np.exp(log_probabilities) + lapses / k))
 
