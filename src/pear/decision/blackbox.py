@@ -105,7 +105,7 @@ class BlackBox:
             favourable_columns(self.goal, classes, len(classes), name)
 
     def checked(self) -> BlackBox:
-        """This black box after a first look: unusable models are refused, doubts become
+        """This black box after :func:`.check_model`: unusable models are refused, doubts become
         warnings."""
         from pear.decision.load_checks import check_model
 

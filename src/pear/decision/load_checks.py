@@ -1,4 +1,4 @@
-"""Can anything be proved about this model? A first look when it is loaded.
+"""Can anything be proved about this model? It is checked when it is loaded.
 
 A proof is about a function: the same record has the same score, whoever else is asked about and
 however often. The rows asked here are not counted.
@@ -33,7 +33,7 @@ PIECES = (1, 2, 3, 4, 5, 9, 24)
 
 
 def check_model(black_box: BlackBox) -> list[str]:
-    """Refuse a model whose score is not a function of the record; return what looks odd, as
+    """Refuse a model whose score is not a function of the record; return what looks wrong, as
     sentences."""
     rng = np.random.default_rng(6)
     probes = blackbox.probe_states(black_box.space, PROBES, rng)
@@ -41,7 +41,7 @@ def check_model(black_box: BlackBox) -> list[str]:
     _refuse_unstable(black_box, probes, scores)
     _refuse_missing(black_box, probes)
     if any(feature.may_be_missing for feature in black_box.space.features):
-        # Every other one: what is filled in may be computed from those that have a value.
+        # Every other one, since what is filled in may be computed from those that have a value.
         probes[::2] = blackbox.with_gaps(black_box.space, probes[::2], rng)
         _refuse_unstable(black_box, probes, black_box.probe(probes))
     return list(_suspicious_scores(black_box, scores))
@@ -169,7 +169,7 @@ def _doubts(
     try:
         usual = ask(table)
     except Exception:
-        return  # What the model cannot take, the first look reports with the row.
+        return  # What the model cannot take, `check_model` reports with the row.
     told: set[str] = set()
     for spelling, words in SPELLINGS:
         changed = {

@@ -115,8 +115,8 @@ def check_plans_on_table(
 ) -> None:
     """Refuse plans for the rows of a table if the model gives the rows themselves other scores.
 
-    Checked are the rows as they stand, and each with the changes of its plan, in columns of the
-    same types.
+    The rows are checked as they are, and each with the changes of its plan, in columns of the same
+    types.
     """
     doubt, grave = _compared(black_box, table, states)
     if grave:

@@ -123,7 +123,7 @@ def from_sklearn(
 def _refuse_unfitted(model: Any, name: str) -> None:
     """Refuse an estimator that says itself that it is not fitted.
 
-    Classes of other people's making that say nothing about it are believed.
+    Classes of other packages that do not tell are trusted.
     """
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
@@ -159,7 +159,7 @@ def threshold_doubts(black_box: BlackBox, function: SklearnScores) -> list[str]:
         scores = black_box.probe(probes)
         decided = np.ravel(model.predict(function.table(probes))).tolist()
     except Exception:
-        return []  # What the model cannot take, the first look reports with the row.
+        return []  # What the model cannot take, `check_model` reports with the row.
     if not {class_key(value) for value in decided} <= {class_key(c) for c in function.classes}:
         return []
     approved = np.array([class_key(value) in wanted for value in decided])
@@ -228,7 +228,7 @@ class SklearnScores:
         return np.array([class_key(value) in wanted for value in decided.tolist()], float)
 
     def of_table(self, table: pd.DataFrame) -> Floats:
-        """Scores of a table as it stands."""
+        """Scores of a table as it is."""
         return self._scores(self.model, table)
 
     def table(self, states: States) -> Any:
@@ -361,7 +361,7 @@ def _reads_by_place(model: Any, maker: FrameMaker) -> bool:
     try:
         return not np.array_equal(ask(table), ask(table[table.columns[::-1]]))
     except Exception:
-        return False  # It knows its columns, or fails on any table, which the first look reports.
+        return False  # It knows its columns, or fails on any table, which `check_model` reports.
 
 
 def _check_width(model: Any, maker: FrameMaker | Inputs, name: str) -> None:
@@ -409,7 +409,7 @@ def _wants_category_dtype(model: Any, made: Sequence[FrameMaker], name: str) -> 
 
 
 def _is_composite(model: Any) -> bool:
-    """Whether an estimator is made of further ones: a search, a calibration, a vote."""
+    """Whether an estimator is made of others: a search, a calibration, a vote."""
     return any(
         hasattr(model, part)
         for part in ("best_estimator_", "calibrated_classifiers_", "estimators_")

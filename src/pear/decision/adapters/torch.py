@@ -152,7 +152,7 @@ def refuse_probabilities(ask: Callable[[], Iterable[Floats]], name: str) -> None
     try:
         answers = [np.asarray(answer, float) for answer in ask()]
     except Exception:
-        return  # What it cannot take is told with the row when it is asked for scores.
+        return  # What it cannot take is reported with the row when it is asked for scores.
     answers = [answer[np.isfinite(answer)] for answer in answers]
     if all(len(a) and (a >= 0.0).all() and (a <= 1.0).all() for a in answers):
         raise ModelError(
