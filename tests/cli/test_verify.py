@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pear.cli.main import app
 from pear.datasets import loan_book_problem, loan_book_table
 from pear.decision import load_model, save_sklearn
-from pear.errors import InvalidData
+from pear.errors import InvalidData, InvalidSetting
 from pear.planning.exact import ExactPlanner
 from pear.problem import Limits
 from pear.problem.files import write_problem
@@ -44,9 +44,9 @@ def audit(tmp_path_factory):
     return folder
 
 
-def verify(folder, plan="plan.json", model="model.skops"):
+def verify(folder, plan="plan.json", model="model.skops", more=()):
     problem = ["--problem", str(folder / "problem.toml"), "--model", str(folder / model)]
-    return CliRunner().invoke(app, ["verify", str(folder / plan), *problem])
+    return CliRunner().invoke(app, ["verify", str(folder / plan), *problem, *more])
 
 
 @pytest.mark.slow
@@ -63,6 +63,13 @@ def test_a_path_that_is_not_there_is_named(audit):
         result = verify(audit, plan=plan)
         assert isinstance(result.exception, InvalidData)
         assert "there is no file or folder" in str(result.exception)
+
+
+def test_rows_of_a_single_plan_are_refused(audit):
+    for more in (["--row", "3"], ["--id", "A"], ["--all"]):
+        result = verify(audit, more=more)
+        assert isinstance(result.exception, InvalidSetting)
+        assert "holds one plan" in str(result.exception)
 
 
 def test_a_plan_for_another_model_is_refused(audit):

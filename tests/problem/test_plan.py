@@ -102,8 +102,9 @@ def test_a_damaged_plan_is_refused_saying_what_is_wrong(change, message):
 
 
 def test_what_is_no_plan_at_all_is_refused():
-    with pytest.raises(InvalidPlan, match="not JSON"):
-        Plan.from_json("{")
+    for text in ("{", "[" * 100_000):
+        with pytest.raises(InvalidPlan, match="not JSON"):
+            Plan.from_json(text)
     with pytest.raises(InvalidPlan, match=r"must be a JSON object .got a list"):
         Plan.from_json("[]")
 

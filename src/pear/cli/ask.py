@@ -134,7 +134,7 @@ def _record(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidRecord(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # Lists in lists without end, too.
         raise InvalidRecord(f"'{path}' is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise InvalidRecord(f"'{path}' must hold one JSON object (got {kind_of(data)})")

@@ -26,7 +26,7 @@ def command(
         Path | None, typer.Option(help="Write what was found, anonymous (.csv), and exit.")
     ] = None,
     simulate: Annotated[
-        int, typer.Option(help="With --export: so many simulated participants instead.")
+        int, typer.Option(min=0, help="With --export: so many simulated participants instead.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the assignment.")] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",

@@ -64,6 +64,10 @@ def command(
         found = plan_of(plan_file, stated, believed, row=row, id=id)
         _verify_one(f"{plan_file}, {found.name},", found.plan, stated, place.load(stated), max_rows)
         return
+    if row is not None or id is not None or all_:
+        raise InvalidSetting(
+            f"'{plan_file}' holds one plan; --row, --id and --all are for a table of plans"
+        )
     try:
         plan = read_plan(plan_file)
     except InvalidPlan as error:

@@ -76,9 +76,10 @@ def read_conversations(path: str | Path, problem: Problem) -> list[Conversation]
             continue
         try:
             found.append(conversation_from_dict(json.loads(line), problem, f"line {number}"))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
+            place = f" from character {error.pos + 1} on" if hasattr(error, "pos") else ""
             raise InvalidData(
-                f"'{path}', line {number}: this is not JSON from character {error.pos + 1} on; "
+                f"'{path}', line {number}: this is not JSON{place}; "
                 "store Session.to_json(), one per line"
             ) from None
         except PearError as error:
@@ -211,7 +212,7 @@ class KeptConversation:
     def _is_own(self, line: str) -> bool:
         try:
             content = json.loads(line)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             raise ConversationError(
                 f"'{self.path}' cannot be read (it must hold a conversation as JSON in each line); "
                 "move it away, or keep this conversation in another file with --conversation"

@@ -503,7 +503,7 @@ class Session:
         """The conversation stored by :meth:`to_json`."""
         try:
             data = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise ConversationError(f"the stored conversation is not JSON: {error}") from None
         return cls.from_dict(data, planner, prior)
 

@@ -292,7 +292,7 @@ def _stored(
         return StoredPlan(int(cells["row"]), name_of(cells["id"]), _plan(cells, problem, prior))
     except InvalidInput as error:
         raise InvalidData(f"'{path}', row {cells['row']}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidData(
             f"'{path}', row {cells['row']}: the plan cannot be read ({error!r}); give the table "
             "as 'pear plan' wrote it"

@@ -396,7 +396,7 @@ def stored_prior(place: str | os.PathLike[str], problem: Problem) -> GaussianMix
         found = GaussianMixturePrior.from_dict(content.get("prior", content))
     except FileNotFoundError:
         raise InvalidSetting(f"there is no prior '{name}'; 'pear fit-prior' makes one") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         foreign = isinstance(error, TypeError | AttributeError)
         why = "it does not hold what a prior does" if foreign else error
         raise InvalidSetting(

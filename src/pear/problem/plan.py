@@ -296,7 +296,7 @@ class Plan:
         """The plan stored by :meth:`to_json`."""
         try:
             data = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # Lists in lists without end, too.
             raise InvalidPlan(f"the plan is not JSON: {error}") from None
         return cls.from_dict(data)
 

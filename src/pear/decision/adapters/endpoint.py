@@ -173,7 +173,7 @@ class EndpointScores:
             text = self._read(response, until)
         try:
             answer = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ModelOutput(
                 f"the endpoint {shown_url(self.url)} did not answer in JSON (got {text[:60]!r})"
             ) from None
