@@ -28,7 +28,7 @@ class Method:
     """A planner asked once per user, with the prior mean or with the true weights.
 
     ``label`` is printed; ``published`` names its rows in the paper's outcomes. ``assets`` are
-    what must be trained first, see :mod:`pear.experiments.assets`. ``reseeds`` says what a
+    what must be trained first, see :mod:`pear.experiments.trained`. ``reseeds`` says what a
     run changes.
     """
 
