@@ -45,8 +45,8 @@ NODES_PER_ROW = 200
 """Nodes that take as long as one row, for one row of weights."""
 CEILING_WORK = {LINEAR: 2.0, TREES: 10.0, NETWORK: 4.0}
 """Rows that take as long as one node with a bound of the score."""
-GLANCE = 600
-"""Nodes with a bound of the score that the first look for a moment takes."""
+BRIEF_LOOK = 600
+"""Nodes with a bound of the score that the first brief look takes."""
 READ_PER_ROW = 4
 """How many of a network's scores, by what was read of it, take as long as one row."""
 N_PRICES = 24
@@ -105,8 +105,8 @@ class Search:
         self._scorer: Scorer | None = None
         self._scorer_tried = False
         self._special: Specialised | None = None
-        self._looked, self._glanced = self.inside is None, 0
-        self._heard: list[tuple[Floats, Floats]] = []
+        self._looked, self._tries_looked = self.inside is None, 0
+        self._compared: list[tuple[Floats, Floats]] = []
         """States and scores to compare with what is read from the model."""
         self._unread = (self.complete, self.decided)
         """What was proven before the model was looked into."""
@@ -222,7 +222,7 @@ class Search:
         at = 0
         while at < len(pending):
             yield from self._explore()
-            self._glance()
+            self._look_briefly()
             if self.left == 0 or self._out_of_time or self._may_look_inside or self._misread:
                 return at
             size = min(self.first_batch << min(self._rounds, 20), LARGEST_BATCH)
@@ -277,7 +277,7 @@ class Search:
         """Scores by the model itself, and by what is remembered of it."""
         states = self.options.states(assignments)
         if self.memory is None:
-            return (yield from self._surely(states, (yield from self._told(states))))
+            return (yield from self._with_misses(states, (yield from self._asked(states))))
         values = states[:, self.options.columns]
         scores = self.memory.scores(values)
         unknown = np.flatnonzero(np.isnan(scores))
@@ -285,31 +285,31 @@ class Search:
         if not len(unknown):
             return scores
         ends = states[unknown]
-        told = yield from self._surely(ends, (yield from self._told(ends)))
-        known = ~np.isnan(told)
-        self.memory.add(values[unknown[known]], told[known])
+        asked = yield from self._with_misses(ends, (yield from self._asked(ends)))
+        known = ~np.isnan(asked)
+        self.memory.add(values[unknown[known]], asked[known])
         return self.memory.scores(values)
 
-    def _told(self, states: Floats) -> Asking:
+    def _asked(self, states: Floats) -> Asking:
         """Scores of states, as many as may be asked; NaN for the others."""
         most = min(len(states), self.left)
         if not most:
             return np.full(len(states), np.nan)
-        told = yield states[:most]
-        known = int(np.count_nonzero(~np.isnan(told)))
+        scores = yield states[:most]
+        known = int(np.count_nonzero(~np.isnan(scores)))
         self.rows += known
         self._out_of_time |= known < most
-        self._compare(states[:known], told[:known])
-        return told if most == len(states) else np.append(told, np.full(len(states) - most, np.nan))
+        self._compare(states[:known], scores[:known])
+        return np.append(scores, np.full(len(states) - most, np.nan))
 
-    def _surely(self, ends: Floats, scores: Floats) -> Asking:
-        """The scores of ends, each as low as it gets where its steps are missed by a little."""
+    def _with_misses(self, ends: Floats, scores: Floats) -> Asking:
+        """The scores of ends, each lowered to the lowest within the tolerance of its steps."""
         actions = self.options.problem.actions
         if not actions.tolerances.any():
             return scores
         good = np.flatnonzero(scores > self.options.problem.goal.required())
         missed, owners = near_misses(actions, self.options.start, ends[good])
-        return lowest_within(scores, good[owners], (yield from self._told(missed)))
+        return lowest_within(scores, good[owners], (yield from self._asked(missed)))
 
     # Plans
 
@@ -388,7 +388,7 @@ class Search:
     # Hard people
 
     def _explore(self, *, at_last: bool = False) -> Generator[Floats, Floats, None]:
-        """Give hard people a first plan, and those who have one a cheaper one near it.
+        """Give hard people a first plan, and those who have one a cheaper one nearby.
 
         ``at_last``: the proof is given up, and those who had no turn yet get one.
         """
@@ -397,16 +397,16 @@ class Search:
         late = at_last and (reading or not self._tries)
         if not late and (self._tries >= TRIES or self._work < due):
             return
-        waiting = np.flatnonzero(self.stopped if at_last else ~self.decided)
-        without = [query for query in waiting if self.best[query] is None]
+        undecided = np.flatnonzero(self.stopped if at_last else ~self.decided)
+        without = [query for query in undecided if self.best[query] is None]
         if reading and len(self.best) == 1 and not without and (not at_last or self.stop_early):
             return  # The search itself soon meets better ones.
         tries, self._tries = self._tries, self._tries + 1
         again = at_last if reading else tries == 1 and not at_last
         if without or (
-            again and any(self.lower_bound(int(q)) < FAR * self.costs[q] for q in waiting)
+            again and any(self.lower_bound(int(q)) < FAR * self.costs[q] for q in undecided)
         ):
-            explorer = self._explorer(int(without[0] if without else waiting[0]))
+            explorer = self._explorer(int(without[0] if without else undecided[0]))
             most = self.max_rows // 4 if reading else min(self.left, self.max_rows // 4)
             if tries == 1 or not without:
                 found = yield from explorer.restarts(most)
@@ -415,11 +415,11 @@ class Search:
             yield from self._propose_found(found)
         improved = tries > 0 or at_last or bool(without) or self.max_changes > 1
         if improved:
-            yield from self._improve(waiting)
+            yield from self._improve(undecided)
 
-    def _improve(self, waiting: Indices) -> Generator[Floats, Floats, None]:
+    def _improve(self, undecided: Indices) -> Generator[Floats, Floats, None]:
         """Local search from the plans of some queries, each distinct plan once."""
-        plans = {best.rank: int(query) for query in waiting if (best := self.best[query])}
+        plans = {best.rank: int(query) for query in undecided if (best := self.best[query])}
         for rank, query in list(plans.items())[:4]:
             if rank:
                 ordered = np.array(rank)
@@ -459,11 +459,11 @@ class Search:
     @property
     def _look_after(self) -> float:
         """Work after which a look inside is the faster way."""
-        return np.inf if self.inside is None else self.inside.worth_after * self._hurry
+        return np.inf if self.inside is None else self.inside.worth_after * self._reading_delay
 
     @property
-    def _hurry(self) -> float:
-        """A model is read sooner where few rows may be asked, later where many queries share it."""
+    def _reading_delay(self) -> float:
+        """Reading waits less where few rows may be asked, longer where many queries share it."""
         return min(1.0, self.max_rows / (16 * FIRST_TRY)) * (3 + self.options.n_queries) / 4
 
     @property
@@ -471,7 +471,7 @@ class Search:
         """Whether a network's scores may now be taken from what is read of it."""
         if self._scorer_tried or self.inside is None:
             return False
-        return self._work >= self.inside.scored_after * self._hurry
+        return self._work >= self.inside.scored_after * self._reading_delay
 
     def _read_scores(self) -> None:
         """Take a network's scores from what was read of it, once."""
@@ -480,15 +480,15 @@ class Search:
         if self._agreed_so_far():
             self._scorer = self.inside.scorer(*self._readable)
 
-    def _glance(self) -> None:
-        """Look inside for a moment where another try found no plan: perhaps none is within reach.
+    def _look_briefly(self) -> None:
+        """Look inside briefly where another try found no plan: perhaps none is within reach.
 
         What takes longer to decide waits until a look is worth its time.
         """
-        if self._looked or self._glanced == self._tries or np.isfinite(self.costs).any():
+        if self._looked or self._tries_looked == self._tries or np.isfinite(self.costs).any():
             return
-        self._glanced = self._tries
-        nodes = GLANCE * 5 ** (self._tries - 1)
+        self._tries_looked = self._tries
+        nodes = BRIEF_LOOK * 5 ** (self._tries - 1)
         self._look_inside()
         if self._special is not None:
             everything = np.where(self.decided, -np.inf, np.inf)
@@ -521,8 +521,8 @@ class Search:
     def _agreed_so_far(self) -> bool:
         """Whether what was read gives the scores the model gave; then proofs may rest on it."""
         assert self.inside is not None
-        told, scores = zip(*self._heard, strict=True)
-        agreed = self.inside.agrees(np.concatenate(told), np.concatenate(scores))
+        states, scores = zip(*self._compared, strict=True)
+        agreed = self.inside.agrees(np.concatenate(states), np.concatenate(scores))
         if agreed and self._scorer is None:
             self._unread = (self.complete.copy(), self.decided.copy())
         return agreed
@@ -544,14 +544,14 @@ class Search:
             yield from self._propose_found(Favourable(tried[least], scores[least]))
 
     def _compare(self, states: Floats, scores: Floats) -> None:
-        """What was read must give the model's own scores; else all that it proved is forgotten."""
+        """What was read must give the model's own scores; else all that it proved is dropped."""
         if self.inside is None or not len(states):
             return
         highest = np.argsort(-scores, kind="stable")[:COMPARED]
         some, theirs = states[highest], scores[highest]
         if self._scorer is None and self._special is None:
             # The last few calls are enough, and all that is kept.
-            self._heard = [*self._heard[-COMPARED:], (some, theirs)]
+            self._compared = [*self._compared[-COMPARED:], (some, theirs)]
         elif not self.inside.agrees(some, theirs):
             self._scorer, self._special, self._misread = None, None, True
             self._scorer_tried = self._looked = True
