@@ -185,7 +185,8 @@ def below(
                 for row in range(query * n_samples, (query + 1) * n_samples):
                     mean += sums[depth + 1, row]
                     lowest += sums[depth + 1, row] + choices.rest[row]
-                mean, lowest = mean / n_samples, lowest / n_samples
+                if n_samples > 1:
+                    mean, lowest = mean / n_samples, lowest / n_samples
                 if lowest == np.inf:
                     continue
                 if lowest > high[query]:
@@ -241,27 +242,33 @@ def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
     Into ``subtree[count]`` those of everything below, where undecided features may still change.
     """
     sums, subtree, chosen = cursor.sums, cursor.subtree, cursor.chosen
-    for row in range(sums.shape[1]):
+    n_rows, here = sums.shape[1], count + 1
+    for row in range(n_rows):
         sums[count, row] = subtree[count, row] = 0.0
     for number in range(count):
         feature = cursor.member[number]
         option = chosen[feature]
         changes = choices.changes[feature, option]
         floor = changes * choices.floor
-        for row in range(sums.shape[1]):
-            cost = lowest = choices.own[feature, option, row]
-            for slot in range(choices.parents.shape[1]):
-                parent = choices.parents[feature, slot]
-                if parent < 0:
-                    break
-                if chosen[parent] > 0:
-                    relief = changes * choices.relief[feature, slot, chosen[parent], row]
-                    cost += relief
-                    lowest += relief
-                elif cursor.undecided[parent]:
-                    lowest += changes * choices.least_relief[feature, slot, row]
-            sums[count, row] += max(floor, cost)
-            subtree[count, row] += max(floor, lowest)
+        # Row by row innermost, in what is kept of the next depth: nothing is there yet.
+        for row in range(n_rows):
+            sums[here, row] = subtree[here, row] = choices.own[feature, option, row]
+        for slot in range(choices.parents.shape[1]):
+            parent = choices.parents[feature, slot]
+            if parent < 0:
+                break
+            other = chosen[parent]
+            if other > 0:
+                for row in range(n_rows):
+                    relief = changes * choices.relief[feature, slot, other, row]
+                    sums[here, row] += relief
+                    subtree[here, row] += relief
+            elif cursor.undecided[parent]:
+                for row in range(n_rows):
+                    subtree[here, row] += changes * choices.least_relief[feature, slot, row]
+        for row in range(n_rows):
+            sums[count, row] += max(floor, sums[here, row])
+            subtree[count, row] += max(floor, subtree[here, row])
 
 
 @numba.njit(cache=True)

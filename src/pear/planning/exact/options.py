@@ -497,7 +497,7 @@ def _requirements(layout: Layout, found: Found) -> Requirements:
 
 # Which assignments are looked at next? Bands of rising cost, wider as the work allows
 
-BUFFER, FAVOURABLE = 16_384, 16
+BUFFER, FAVOURABLE = 65_536, 16
 """Assignments listed before they are scored; fewer where only what may be favourable is listed."""
 FEW_NODES = 1_000
 """Bands with less than this hardly cost anything."""

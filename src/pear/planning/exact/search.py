@@ -243,19 +243,19 @@ class Search:
 
     def _matters(self, assignments: Indices, bounds: Floats) -> Flags:
         """Which assignments could be better for some undecided query, shape ``(n,)``."""
-        matters = np.zeros(len(bounds), bool)
-        for query in np.flatnonzero(~self.decided):
+        costs = np.where(self.decided, -np.inf, self.costs)
+        if np.isposinf(costs).any():
+            return np.asarray(np.isfinite(bounds).any(axis=1))
+        slack = np.where(self.decided, 0.0, EQUAL * np.abs(costs))
+        matters = np.asarray((bounds < costs - slack).any(axis=1))
+        tied = np.asarray(bounds <= costs + slack) & ~matters[:, None]
+        for query in np.flatnonzero(tied.any(axis=0)):
             best = self.best[query]
-            if best is None:
-                return np.asarray(np.isfinite(bounds).any(axis=1))
-            slack = EQUAL * abs(best.cost)
-            mine = bounds[:, query]
-            matters |= mine < best.cost - slack
-            tied = np.flatnonzero((mine <= best.cost + slack) & ~matters)
-            if len(tied):
-                steps = self.options.steps(assignments[tied])
-                earlier = self.options.earlier(assignments[tied], best.rank)
-                matters[tied] = (steps < best.steps) | ((steps == best.steps) & earlier)
+            assert best is not None
+            rows = np.flatnonzero(tied[:, query])
+            steps = self.options.steps(assignments[rows])
+            earlier = self.options.earlier(assignments[rows], best.rank)
+            matters[rows] |= (steps < best.steps) | ((steps == best.steps) & earlier)
         return matters
 
     def ask(self, assignments: Indices) -> Asking:
@@ -339,10 +339,9 @@ class Search:
     def _price(self, assignment: Indices, queries: Indices, score: float) -> None:
         """A favourable assignment in its best order, for some queries."""
         priced = self._pricing.cheapest(assignment, queries, self.costs[queries])
+        rank = tuple(self.options.ranks(assignment[None])[0].tolist())
         for query, (cost, moves) in zip(queries.tolist(), priced, strict=True):
-            best = self.best[query]
-            if cost < np.inf and (best is None or cost < best.cost or equal(cost, best.cost)):
-                rank = tuple(self.options.ranks(assignment[None])[0].tolist())
+            if cost < np.inf:
                 self._keep(query, Incumbent(cost, len(moves), rank, moves, score))
 
     def _keep(self, query: int, found: Incumbent) -> None:
