@@ -286,6 +286,9 @@ def _with_easing(
         column = problem.space.index(plan.steps[position].feature)
         eased = None
         for later in range(position + 1, len(plan.moves)):
+            child = int(problem.actions.feature_of[plan.moves[later]])
+            if column not in (child, *(parent for parent, _ in problem.costs.parents[child])):
+                continue
             pair = np.repeat(states[later][None], 2, axis=0)
             pair[1, column] = states[position, column]
             moves = np.repeat(plan.moves[later], 2)

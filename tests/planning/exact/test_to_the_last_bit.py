@@ -71,3 +71,18 @@ def test_bounds_are_what_the_steps_cost_where_huge_parts_of_a_cost_cancel():
     assert [step.feature for step in plan.steps] == ["b", "c"]
     assert plan.cost == pytest.approx(1.06 + 1e-9, rel=1e-12)
     assert plan.certificate.lower_bound == plan.certificate.upper_bound == plan.cost
+
+
+@pytest.mark.parametrize("dear", [1e12, 1e15])
+def test_huge_parts_that_a_parent_takes_away_do_not_blur_what_is_left(dear):
+    space = FeatureSpace((Feature("parent"), Feature("child")))
+    actions = (Action("leave", "parent", "set", (0.0,)), Action("move", "child", "set", (3.0, 2.0)))
+    graph = CostGraph(space, (("parent", "child"),), floor=0.0, offset=0.0)
+    problem = Problem(space, ActionSpace(space, actions), graph, Goal())
+    model = BlackBox(
+        lambda s: np.where((s[:, 0] == 0) & (s[:, 1] >= 2), 0.9, 0.1), space, problem.goal
+    )
+    weights = np.array([1.0, 1e-5, dear])
+    plan = ExactPlanner(problem, model).plan(np.array([1.0, 1.0]), weights)
+    assert [step.after for step in plan.steps] == [0.0, 2.0]
+    assert plan.cost == pytest.approx(1.00001, rel=1e-12)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from pear.arrays import Floats, Indices
 from pear.planning.exact.asking import first_of_each
+from pear.planning.exact.chains import EQUAL
 from pear.planning.exact.kernel import bounds_of
 from pear.planning.exact.options import Options
-from pear.planning.exact.pricing import EQUAL
 
 Asking = Generator[Floats, Floats, Floats]
 """Yields states and returns the scores ``(n,)`` of assignments, NaN where the budget has ended."""

@@ -95,7 +95,7 @@ def below(
     low: Floats,
     high: Floats,
     most_nodes: int,
-    assignments: NDArray[np.int32],
+    assignments: Integers,
     bounds: Floats,
 ) -> tuple[int, int, bool]:
     """Go on until the buffers are full, ``most_nodes`` are looked at, or nothing is left.
@@ -243,14 +243,12 @@ def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
     """
     sums, subtree, chosen = cursor.sums, cursor.subtree, cursor.chosen
     n_rows, here = sums.shape[1], count + 1
-    for row in range(n_rows):
-        sums[count, row] = subtree[count, row] = 0.0
+    sums[count] = subtree[count] = 0.0
     for number in range(count):
         feature = cursor.member[number]
         option = chosen[feature]
         changes = choices.changes[feature, option]
-        floor = changes * choices.floor
-        # Row by row innermost, in what is kept of the next depth: nothing is there yet.
+        # In what is kept of the next depth, where nothing is yet.
         for row in range(n_rows):
             sums[here, row] = subtree[here, row] = choices.own[feature, option, row]
         for slot in range(choices.parents.shape[1]):
@@ -267,8 +265,8 @@ def row_bounds(choices: Choices, cursor: Cursor, count: int) -> None:
                 for row in range(n_rows):
                     subtree[here, row] += changes * choices.least_relief[feature, slot, row]
         for row in range(n_rows):
-            sums[count, row] += max(floor, sums[here, row])
-            subtree[count, row] += max(floor, subtree[here, row])
+            sums[count, row] += max(changes * choices.floor, sums[here, row])
+            subtree[count, row] += max(changes * choices.floor, subtree[here, row])
 
 
 @numba.njit(cache=True)
@@ -334,7 +332,6 @@ def bounds_of(options: Options, assignments: NDArray[np.integer]) -> Floats:
 
 @numba.njit(cache=True)
 def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds: Floats) -> None:
-    n_samples = choices.n_samples
     for number in range(len(assignments)):
         count = steps = 0
         for feature in range(len(cursor.chosen)):
@@ -347,10 +344,10 @@ def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds:
         row_bounds(choices, cursor, count)
         for query in range(bounds.shape[1]):
             mean = 0.0
-            for row in range(query * n_samples, (query + 1) * n_samples):
+            for row in range(query * choices.n_samples, (query + 1) * choices.n_samples):
                 mean += cursor.sums[count, row]
             fits = steps <= choices.max_steps[query]
-            bounds[number, query] = mean / n_samples if fits else np.inf
+            bounds[number, query] = mean / choices.n_samples if fits else np.inf
 
 
 # With a bound of the score
@@ -399,7 +396,7 @@ def favourable_below(
     low: Floats,
     high: Floats,
     most_nodes: int,
-    assignments: NDArray[np.int32],
+    assignments: Integers,
     bounds: Floats,
 ) -> tuple[int, int, bool]:
     """As :func:`below`, for what may be favourable only."""

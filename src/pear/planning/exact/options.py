@@ -16,7 +16,7 @@ A :class:`Band` lists the assignments of one person in order of their bounds, ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pear.arrays import Floats, Indices
+from pear.planning.exact.chains import Found, chains
 from pear.planning.exact.kernel import at_the_root, at_the_top, below, favourable_below
 from pear.problem import ActionSpace, Limits, Problem
 
@@ -40,12 +41,15 @@ class Choices(NamedTuple):
 
     R = Q * S rows of weights, those of query q from ``q * S`` on. ``own`` ``(K, V, R)`` is the
     least an option costs before the floor if no parent changes, infinite where the query does not
-    allow it; ``exact`` the same without the allowance for rounding. ``changes`` ``(K, V)`` says how
-    many changes it takes. ``parents`` ``(K, P)`` numbers the parents of a feature, -1 for none.
-    ``relief`` ``(K, P, V, R)`` is what each option of a parent can take off one change (never
-    positive) and ``shift`` what it adds once it is made; ``least_relief`` ``(K, P, R)`` is the best
-    over all options. The ``lead`` arrays are one row in place of R that bounds each of them from
-    below: the mean over the samples of one query, the least over several queries.
+    allow it. ``changes`` ``(K, V)`` says how many changes it takes. ``parents`` ``(K, P)`` numbers
+    the parents of a feature, -1 for none. ``relief`` ``(K, P, V, R)`` is what each option of a
+    parent can take off one change (never positive); ``least_relief`` ``(K, P, R)`` is the best over
+    all options. The ``lead`` arrays are one row in place of R that bounds each of them from below:
+    the mean over the samples of one query, the least over several queries.
+
+    A single change costs, before the floor, ``alone`` ``(K, V, R)``, infinite where it is not
+    allowed, and ``beside`` ``(K, P, V, R)`` for each parent at its option: differences of huge
+    numbers, as in the bounds, would blur what is left.
 
     ``ranked`` ``(K, V)`` lists the allowed options of a feature, ``n_ranked`` ``(K,)`` of them,
     cheapest first. ``rest`` ``(R,)`` and ``lead_rest`` are the least that all further changes
@@ -56,12 +60,12 @@ class Choices(NamedTuple):
     """
 
     own: Floats
-    exact: Floats
     changes: NDArray[np.int64]
     parents: NDArray[np.int64]
     relief: Floats
-    shift: Floats
     least_relief: Floats
+    alone: Floats
+    beside: Floats
     lead_own: Floats
     lead_relief: Floats
     ranked: NDArray[np.int64]
@@ -98,6 +102,11 @@ class Options:
     def n_queries(self) -> int:
         return len(self.choices.max_steps)
 
+    @cached_property
+    def single_moves(self) -> bool:
+        """Whether options are moves, not chains of them."""
+        return bool((self.moves >= 0).any())
+
     def states(self, assignments: Indices) -> Floats:
         """The states that assignments ``(n, K)`` lead to, shape ``(n, d)``."""
         states = np.repeat(self.start[None], len(assignments), axis=0)
@@ -133,9 +142,9 @@ class Options:
 
     @cached_property
     def single_costs(self) -> list[Floats]:
-        """The sorted costs of all single changes, for each query."""
+        """The sorted bounds of all single changes, for each query."""
         choices = self.choices
-        cost = np.maximum(choices.exact, choices.floor)
+        cost = np.maximum(choices.own, choices.floor)
         cost = cost.reshape(*cost.shape[:2], self.n_queries, -1).mean(axis=3)
         cost = np.where((choices.changes == 1)[:, :, None], cost, np.inf)
         return [np.sort(mine[np.isfinite(mine)]) for mine in np.moveaxis(cost, 2, 0)]
@@ -223,31 +232,13 @@ def options_of(
     if max_changes == 1:
         found = _single_changes(layout, start, weights, limits)
     else:
-        found = _chains(
+        found = chains(
             layout.problem, start, layout.columns, weights, limits, min(max_changes, max_length)
         )
     choices = _choices(layout, start, weights, limits, max_length, found)
     return Options(
         layout.problem, start, layout.columns, found.values, found.moves, found.widths, choices
     )
-
-
-class Found(NamedTuple):
-    """The options of K features before they are priced.
-
-    ``values``, ``moves``, ``changes`` ``(K, V)``; ``valid`` ``(K, V, Q)``. ``size`` ``(K, V, R)``
-    is how far an option goes, times the weight of that; ``low`` and ``high`` ``(K, V)`` are the
-    least and the largest scaled value on the way.
-    """
-
-    values: Floats
-    moves: Indices
-    changes: Indices
-    widths: Indices
-    valid: NDArray[np.bool_]
-    size: Floats
-    low: Floats
-    high: Floats
 
 
 def _legal_moves(
@@ -303,92 +294,6 @@ def _single_changes(
     )
 
 
-def _chains(
-    problem: Problem,
-    start: Floats,
-    columns: Indices,
-    weights: Floats,
-    limits: Sequence[Limits],
-    longest: int,
-) -> Found:
-    """Options of features that may be changed again and again.
-
-    An option is a pair (value reached, number of changes). It costs at least the cheapest chain
-    of changes that reaches it; values are told apart exactly.
-    """
-    queries, samples, _ = weights.shape
-    features = []
-    for column in columns.tolist():
-        options: dict[tuple[int, float], int] = {(0, float(start[column])): 0}
-        per_limit = {}
-        for limit in dict.fromkeys(limits):
-            mine = np.flatnonzero([limit == other for other in limits])
-            rows = weights[mine, :, column].ravel()
-            layers = list(_layers(problem, column, start, rows, limit, longest))
-            per_limit[limit] = (mine, layers)
-            for count, layer in enumerate(layers, 1):
-                for value in layer[0].tolist():
-                    options.setdefault((count, value), len(options))
-        features.append((options, per_limit))
-    shape = (len(columns), max([len(options) for options, _ in features], default=1))
-    values = np.repeat(start[columns][:, None], shape[1], axis=1)
-    changes = np.zeros(shape, np.intp)
-    valid = np.zeros((*shape, queries), bool)
-    valid[:, 0] = True
-    size = np.zeros((*shape, queries, samples))
-    here = problem.space.scaled(start[None])[0, columns][:, None]
-    low, high = np.repeat(here, shape[1], axis=1), np.repeat(here, shape[1], axis=1)
-    for k, (options, per_limit) in enumerate(features):
-        for (count, value), option in options.items():
-            values[k, option], changes[k, option] = value, count
-        for mine, layers in per_limit.values():
-            for count, (reached, own, lows, highs) in enumerate(layers, 1):
-                at = np.array([options[count, value] for value in reached.tolist()], np.intp)
-                valid[k, at[:, None], mine] = True
-                size[k, at[:, None], mine] = own.reshape(len(mine), samples, -1).transpose(2, 0, 1)
-                low[k, at] = np.minimum(low[k, at], lows)
-                high[k, at] = np.maximum(high[k, at], highs)
-    return Found(
-        values,
-        np.full(shape, -1),
-        changes,
-        np.array([len(options) for options, _ in features], np.intp),
-        valid,
-        size.reshape(*shape, -1),
-        low,
-        high,
-    )
-
-
-def _layers(
-    problem: Problem, column: int, start: Floats, weights: Floats, limits: Limits, longest: int
-) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-    """After 1, 2, … changes: values ``(n,)``, costs ``(R, n)``, least and largest on the way."""
-    actions, graph = problem.actions, problem.costs
-    moves = np.flatnonzero(actions.feature_of == column)
-    values, own = start[[column]], np.zeros((len(weights), 1))
-    low = high = problem.space.scale_column(column, values)
-    for _ in range(longest):
-        states = np.repeat(start[None], len(values), axis=0)
-        states[:, column] = values
-        results = actions.results(states)
-        legal = actions.changes_legally(states) & actions.within_limits(results, limits)
-        origin, which = np.nonzero(legal[:, moves])
-        if not len(origin):
-            return
-        after = results[origin, moves[which]]
-        cost = own[:, origin] + weights[:, None] * graph.change(column, values[origin], after)
-        scaled = problem.space.scale_column(column, after)
-        lows, highs = np.minimum(low[origin], scaled), np.maximum(high[origin], scaled)
-        values, inverse = np.unique(after, return_inverse=True)
-        own = np.full((len(weights), len(values)), np.inf)
-        low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
-        np.minimum.at(own.T, inverse, cost.T)
-        np.minimum.at(low, inverse, lows)
-        np.maximum.at(high, inverse, highs)
-        yield values, own, low, high
-
-
 def _choices(
     layout: Layout,
     start: Floats,
@@ -409,20 +314,25 @@ def _choices(
     terms = rows[layout.weights] * (graph.offset + sources)[:, None]
     fixed, magnitude = layout.into @ terms, layout.into @ np.abs(terms)
     times = found.changes[:, :, None]
-    exact = found.size + times * fixed[:, None]
-    own = exact - ROUNDING * (np.abs(found.size) + times * magnitude[:, None])
+    own = found.size + times * fixed[:, None]
+    own -= ROUNDING * (np.abs(found.size) + times * magnitude[:, None])
+    terms[layout.inner] = 0.0
+    alone = found.size + (layout.into @ terms)[:, None]
     allowed = np.repeat(found.valid, samples, axis=2)
-    own, exact = np.where(allowed, own, np.inf), np.where(allowed, exact, np.inf)
-    own[:, 0] = exact[:, 0] = 0.0
-    # What parents take off or add once they have changed; of a single change one of two is 0.
+    own, alone = np.where(allowed, own, np.inf), np.where(allowed, alone, np.inf)
+    own[:, 0] = 0.0
+    # What parents take off once they have changed, and what they cost at each of their options.
     child, slot = layout.slots
     parent, weight = layout.parents[child, slot], rows[layout.weights[layout.inner]][:, None]
     down = (found.low - found.low[:, :1])[parent][:, :, None] * weight
     up = (found.high - found.low[:, :1])[parent][:, :, None] * weight
-    shift, relief = np.zeros((2, *layout.parents.shape, v, n_rows))
+    beside, relief = np.zeros((2, *layout.parents.shape, v, n_rows))
     least_relief = np.zeros((*layout.parents.shape, n_rows))
     taken = np.minimum(0.0, np.minimum(down, up)) * (1 + ROUNDING)
-    shift[child, slot], relief[child, slot] = down + up, taken
+    # Of a single change, one of the two ends on the way is where it leads, the other the start.
+    reached = np.where(found.low < found.low[:, :1], found.low, found.high)
+    beside[child, slot] = (graph.offset + reached)[parent][:, :, None] * weight
+    relief[child, slot] = taken
     least_relief[child, slot] = np.where(allowed[parent], taken, 0.0).min(axis=1, initial=0.0)
 
     def lead(each: Floats) -> Floats:
@@ -445,12 +355,12 @@ def _choices(
     steps = [min(max_length, limit.max_steps or max_length) for limit in limits]
     return Choices(
         own=own,
-        exact=exact,
         changes=found.changes.astype(np.int64),
         parents=layout.parents,
         relief=relief,
-        shift=shift,
         least_relief=least_relief,
+        alone=alone,
+        beside=beside,
         lead_own=lead_own,
         lead_relief=lead(relief),
         ranked=order.astype(np.int64),
@@ -525,18 +435,15 @@ class Band:
         self.level, self._step = 0.125, 1.0
         self.begun = False
         self._narrowed = 0
-        self._assignments = np.empty((BUFFER, len(options.columns)), np.int32)
+        self._assignments = np.empty((BUFFER, len(options.columns)), np.int64)
         self._bounds = np.empty(BUFFER)
         self.special: Specialised | None = None
 
-    @property
-    def high(self) -> Floats:
-        with np.errstate(over="ignore"):
-            high = self._base + self.level * self._unit
-        return np.asarray(np.where(high >= self._options.dearest, np.inf, high))
-
     def begin(self, special: Specialised | None) -> None:
         """From the root."""
+        with np.errstate(over="ignore"):
+            high = self._base + self.level * self._unit
+        self.high = np.where(high >= self._options.dearest, np.inf, high)
         self.special = special
         self.cursor = at_the_root(self._options)
         if special is not None:
@@ -565,7 +472,7 @@ class Band:
         self._looked += looked
         # A node comes before those that change more: of equal bounds the one with fewer steps.
         order = np.argsort(self._bounds[:found], kind="stable")
-        return self._assignments[order].astype(np.intp), self._bounds[order], looked, finished
+        return self._assignments[order], self._bounds[order], looked, finished
 
     def cut(self, query: int) -> bool:
         """Whether anything was left out of a finished band because of its cost."""

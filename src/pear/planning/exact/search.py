@@ -18,6 +18,7 @@ import numpy as np
 from pear.arrays import Flags, Floats, Indices
 from pear.decision.ceilings.margins import LINEAR, NETWORK, TREES
 from pear.planning.exact.asking import Progress, ScoreMemory, first_of_each
+from pear.planning.exact.chains import EQUAL
 from pear.planning.exact.heuristics import Asking, Explorer, Favourable
 from pear.planning.exact.kernel import (
     at_the_top,
@@ -26,7 +27,7 @@ from pear.planning.exact.kernel import (
     relaxed_solutions,
 )
 from pear.planning.exact.options import BUFFER, Band, Options
-from pear.planning.exact.pricing import EQUAL, Incumbent, Pricing, equal
+from pear.planning.exact.pricing import Incumbent, Pricing, equal
 from pear.problem import Certificate, Limits, walk
 from pear.problem.plan import Verdict, lowest_within, near_misses
 
@@ -93,6 +94,8 @@ class Search:
     def __post_init__(self) -> None:
         queries = self.options.n_queries
         self.best: list[Incumbent | None] = [None] * queries
+        self.costs = np.full(queries, np.inf)
+        """Costs of the incumbents; infinite where there is none."""
         self.decided = np.zeros(queries, bool)
         self.stopped = np.zeros(queries, bool)
         self.complete = np.full(queries, -np.inf)
@@ -106,6 +109,13 @@ class Search:
         self._scorer_tried = False
         self._special: Specialised | None = None
         self._looked, self._tries_looked = self.inside is None, 0
+        self._look_after = self._read_after = np.inf
+        """Work after which a look inside, or reading a network's scores, is the faster way."""
+        if self.inside is not None:
+            # Sooner where few rows may be asked, later where many queries share what is read.
+            delay = min(1.0, self.max_rows / (16 * FIRST_TRY)) * (3 + queries) / 4
+            self._look_after = self.inside.worth_after * delay
+            self._read_after = self.inside.scored_after * delay
         self._compared: list[tuple[Floats, Floats]] = []
         """States and scores to compare with what is read from the model."""
         self._unread = (self.complete, self.decided)
@@ -113,11 +123,6 @@ class Search:
         self._misread = False
         if self.memory is None and (queries > 1 or self.max_changes > 1):
             self.memory = ScoreMemory()
-
-    @property
-    def costs(self) -> Floats:
-        """Costs of the incumbents ``(Q,)``; infinite where there is none."""
-        return np.array([np.inf if best is None else best.cost for best in self.best])
 
     @property
     def left(self) -> int:
@@ -132,7 +137,7 @@ class Search:
         self._compare(self.options.start[None], scores)
         for query in np.flatnonzero(self.start_score > self.required):
             self.best[query] = Incumbent(0.0, 0, (), (), self.start_score)
-            self.decided[query] = True
+            self.costs[query], self.decided[query] = 0.0, True
         self._recall()
         band = Band(self.options)
         while not self.decided.all():
@@ -316,18 +321,16 @@ class Search:
     def _propose_all(self, assignments: Indices, bounds: Floats, scores: Floats) -> None:
         """Favourable assignments may lower incumbents."""
         favourable = np.flatnonzero(scores > self.required.min())
-        assignments, bounds, scores = (
-            assignments[favourable],
-            bounds[favourable],
-            scores[favourable],
-        )
+        if not len(favourable):
+            return
+        assignments, bounds = assignments[favourable], bounds[favourable]
+        scores = scores[favourable]
         good = np.asarray(scores[:, None] > self.required)
         good &= (~self.decided | self.stopped) & np.isfinite(bounds)
         at = 0
         while at < len(scores):
-            costs = self.costs
-            slack = np.where(np.isfinite(costs), EQUAL * np.abs(costs), 0.0)
-            able = np.asarray(good[at:] & (bounds[at:] <= costs + slack))
+            most = self.costs + EQUAL * np.abs(self.costs)
+            able = np.asarray(good[at:] & (bounds[at:] <= most))
             some = np.asarray(able.any(axis=1))
             first = int(some.argmax())
             if not some[first]:
@@ -353,7 +356,7 @@ class Search:
                     return
             elif found.cost > best.cost:
                 return
-        self.best[query] = found
+        self.best[query], self.costs[query] = found, found.cost
         if self.any_plan:
             self.decided[query] = True
 
@@ -456,21 +459,9 @@ class Search:
         return not self._looked and self._work >= self._look_after
 
     @property
-    def _look_after(self) -> float:
-        """Work after which a look inside is the faster way."""
-        return np.inf if self.inside is None else self.inside.worth_after * self._reading_delay
-
-    @property
-    def _reading_delay(self) -> float:
-        """Reading waits less where few rows may be asked, longer where many queries share it."""
-        return min(1.0, self.max_rows / (16 * FIRST_TRY)) * (3 + self.options.n_queries) / 4
-
-    @property
     def _may_read_scores(self) -> bool:
         """Whether a network's scores may now be taken from what is read of it."""
-        if self._scorer_tried or self.inside is None:
-            return False
-        return self._work >= self.inside.scored_after * self._reading_delay
+        return not self._scorer_tried and self._work >= self._read_after
 
     def _read_scores(self) -> None:
         """Take a network's scores from what was read of it, once."""
@@ -494,7 +485,7 @@ class Search:
             found, looked, finished = favourable_below(
                 self.options.choices, self._special, at_the_top(self.options),
                 np.full(len(everything), -np.inf), everything, nodes,
-                np.empty((1, len(self.options.columns)), np.int32), np.empty(1),
+                np.empty((1, len(self.options.columns)), np.int64), np.empty(1),
             )  # fmt: skip
             self._enumerated += looked * self._node_work
             if finished and not found:
