@@ -334,9 +334,8 @@ def bounds_of(options: Options, assignments: NDArray[np.integer]) -> Floats:
 def _all_bounds(choices: Choices, cursor: Cursor, assignments: Integers, bounds: Floats) -> None:
     for number in range(len(assignments)):
         count = steps = 0
-        for feature in range(len(cursor.chosen)):
-            option = assignments[number, feature]
-            cursor.chosen[feature] = option
+        cursor.chosen[:] = assignments[number]
+        for feature, option in enumerate(cursor.chosen):
             if option > 0:
                 cursor.member[count] = feature
                 count += 1
@@ -483,9 +482,8 @@ def _enter(
                 open_options[feature, option] = False
     if narrow(special, depth, open_options, nodes.costs[depth], room, remaining) < special.required:
         return False, False, bound
-    favourable = special.here[depth] >= special.required
-    listed = listed and favourable and depth > 0 and possible(choices, cursor)
-    return True, listed, bound
+    listed = listed and depth > 0 and special.here[depth] >= special.required
+    return True, listed and possible(choices, cursor), bound
 
 
 @numba.njit(cache=True)
