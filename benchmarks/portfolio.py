@@ -1,8 +1,8 @@
 """How fast, and in how much memory, is a whole portfolio planned? Adult, the published network.
 
-Beside it, in the same run, a peer: ``dice-ml`` with random sampling, on the same people and the
-same classifier, one process each. Times of a whole run include reading, writing and the start
-of the workers. Needs PEAR_BENCH and PEAR_DATA.
+Beside it, in the same run and where it is installed, a peer: ``dice-ml`` with random sampling, on
+the same people and the same classifier, one process each. Times of a whole run include reading,
+writing and the start of the workers. Needs PEAR_BENCH and PEAR_DATA.
 
 Names: ``plans_per_second`` (two workers, whole run), ``plans_per_second_1`` (one worker),
 ``scaling_2`` (two workers against one), ``peak_mb_10k`` and ``peak_mb_100k`` (resident memory
@@ -15,6 +15,7 @@ second worker costs on top), ``peer.processor_ratio``; ``load`` is the machine's
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import resource
@@ -210,8 +211,13 @@ def main() -> None:
         pair, peak_small = plan_apart(folder, small, 2)
         same = (folder / f"plans-{small}-1.parquet").read_bytes()
         assert same == (folder / f"plans-{small}-2.parquet").read_bytes(), "plans differ"
-        with threadpool_limits(1):
-            each, worked, share = peer_seconds(people, asked)
+        if importlib.util.find_spec("dice_ml") is not None:
+            with threadpool_limits(1):
+                each, worked, share = peer_seconds(people, asked)
+            figures["peer.seconds_per_person"] = each
+            figures["peer.share_found"] = share
+            figures["peer.time_ratio"] = each / (alone["seconds"] / alone["certified"])
+            figures["peer.processor_ratio"] = worked / (alone["processor"] / alone["certified"])
         write_tables(people, large, folder)
         _, peak_large = plan_apart(folder, large, 2)
     figures["plans_per_second"] = pair["certified"] / pair["seconds"]
@@ -222,10 +228,6 @@ def main() -> None:
     figures["peak_ratio"] = peak_large / peak_small
     figures["plans_per_processor_second"] = pair["certified"] / pair["processor"]
     figures["processor_2_over_1"] = pair["processor"] / alone["processor"]
-    figures["peer.seconds_per_person"] = each
-    figures["peer.share_found"] = share
-    figures["peer.time_ratio"] = each / (alone["seconds"] / alone["certified"])
-    figures["peer.processor_ratio"] = worked / (alone["processor"] / alone["certified"])
     figures["load"] = os.getloadavg()[0]
     for key, value in figures.items():
         print(f"{key:26} {value:10.3f}")
