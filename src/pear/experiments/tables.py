@@ -293,12 +293,17 @@ def reseeds_words(material: Material) -> str:
         method: Any = find_method(name)
         label = getattr(method, "label", name)
         reseeds.setdefault(getattr(method, "reseeds", "?"), []).append(label)
-    changed = "; ".join(f"{what}: {', '.join(names)}" for what, names in reseeds.items())
+    changed = "; ".join(f"{what}: {_named(names)}" for what, names in reseeds.items())
     return (
         f"What a run reseeds: {changed}. No run reseeds the classifier, the users, their weights "
         "or a policy's training (the published program trains all policies but W-FARE's anew for "
         "each run, so its ± contains that)."
     )
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Labels in a row, each in italics, since some have commas of their own."""
+    return ", ".join(f"*{label}*" for label in labels)
 
 
 def source_words(material: Material) -> str:
@@ -307,7 +312,7 @@ def source_words(material: Material) -> str:
     for world in material.worlds.values():
         name = where_words(world.dataset, world.classifier, world.users)
         sources.setdefault(world.source, []).append(name)
-    words = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
+    words = "; ".join(f"{_named(names)}: {source}" for source, names in sources.items())
     return f"Sources: {words}."
 
 
