@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
 import sys
 import tempfile
@@ -181,7 +182,7 @@ def multiplied(database: Path) -> None:
         connection.row_factory = sqlite3.Row
         for row in connection.execute("select * from conversations").fetchall():
             outcome = json.loads(row["outcome"])
-            for number in range(12 if outcome.get("effort") else 0):
+            for number in range(12 if outcome.get("success") else 0):
                 dearer = 30 if "female" in row["groups"] else 20
                 outcome["effort"] = dearer + number % 5
                 known = {"id": f"{number}{row['id'][:30]}", "token_hash": f"{number}{row['id']}"}
@@ -206,7 +207,8 @@ def of_the_lender(camera: Camera, key: str, database: Path) -> None:
     lender.page.set_viewport_size(PHONE["viewport"])
     camera.take(lender, "lender-cases-phone", whole=False)
     lender.page.set_viewport_size(DESKTOP["viewport"])
-    lender.page.get_by_role("link", name="Loan 2026-167").click()
+    on_the_way = lender.page.locator(".cases tr", has_text=re.compile("done: 1 of [2-9]"))
+    on_the_way.filter(has=lender.page.locator(".state-plan")).first.locator("a").click()
     camera.take(lender, "lender-case")
     lender.page.set_viewport_size(PHONE["viewport"])
     camera.take(lender, "lender-case-phone")
@@ -244,8 +246,8 @@ def main(folder: Path) -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         camera = Camera(browser, server.address, folder)
         of_the_person(camera)
-        of_the_lender(camera, server.key, database)
         of_the_ends(camera, database)
+        of_the_lender(camera, server.key, database)
         of_the_audit(camera)
         server.stop()
         of_the_fairness(camera, database)

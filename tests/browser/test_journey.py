@@ -11,7 +11,7 @@ from pear.elicitation.words import languages
 from pear.problem import Plan
 from pear.service.store.database import hashed
 
-pytest.importorskip("playwright")
+playwright = pytest.importorskip("playwright.sync_api")
 
 PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "color_scheme": "dark"}
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
@@ -87,6 +87,29 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, inspect, languag
     person.go(person.base + "/delete")
     person.press("delete.confirm")
     assert person.heading == person("delete.done_title")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_what_was_opened_can_be_left_without_changes(open_page, inspect, scripts):
+    page = open_page(**PHONE, java_script_enabled=scripts)
+    person = Person(page, check=inspect).begin()
+    first = person.cells()
+    person.open("question.too_much")
+    if scripts:
+        opened = page.locator("details.cannot[open] .leave")
+        playwright.expect(opened).to_be_in_viewport(ratio=1)  # what opens is seen whole
+    inspect(page)
+    page.locator("details.cannot[open] .leave").click()
+    person.arrive()
+    assert page.locator("details.cannot[open]").count() == 0
+    assert person.cells() == first
+    person.press("question.best")
+    steps = person.steps()
+    person.open("plan.mark")
+    page.locator("details.cannot[open] .leave").click()
+    person.arrive()
+    assert page.locator("details.cannot[open]").count() == 0
+    assert person.steps() == steps
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
@@ -331,8 +354,11 @@ def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, insp
     assert person.heading == person("error.title_404")
     person.go(again)
     assert person.heading == person("start.title")
+    person.press("start.continue")
+    person.do_next_step()
     lender.go("/lender/fairness")
     lender.go("/lender?reference=Case+77")
+    assert "Steps done: 1 of" in page.locator(".cases .progress").inner_text()
     page.get_by_role("link", name="Case 77").click()
     lender.press("lender.case.delete")
     assert lender.heading == lender("lender.delete.title")

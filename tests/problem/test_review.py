@@ -85,8 +85,8 @@ def test_actions_in_words_are_said_to_someone_they_apply_to():
     assert lines == [
         "earn: Increase your monthly income from €2,100 to €2,200 (4 amounts, 100 to 400)",
         "wages: Reduce your monthly income from €2,100 to €0 (7 values, 0 to 5,000)",
-        "repay: Reduce your debt from 4 to 3 (3 amounts, -1 to -20), 4 weeks, 1 to 20 once",
-        "study: Change your school from none to school (or 1 other value), 30.5 a month",
+        "repay: Reduce your debt from 4 to 3 (3 amounts, -1 to -20), 4 weeks, €1 to €20 once",
+        "study: Change your school from none to school (or 1 other value), €30.5 a month",
         "rise: Change your job from clerk to manager, needs school: degree; debt: at most 50",
         "buy: Buy a home (no to yes)",
         "declare: Reduce your debt from 4 to 0 (2 values, 0 to 10)",

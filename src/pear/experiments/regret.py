@@ -197,7 +197,7 @@ def _picture(curves: pd.DataFrame) -> Picture:
             chosen = part[part["response"] == response].groupby(["k", "system"], sort=True)
             ends: dict[str, list[CurveEnd]] = {"regret": [], "above": []}
             for (k, system), line in list(chosen)[:MOST_CURVES]:
-                look, words = _look(str(system), int(str(k))), f"{system}, k = {k}"
+                look, words = _look(str(system), int(str(k))), f"{system}, {k} plans"
                 asked, last = line["questions"], line.iloc[-1]
                 axis.plot(asked, line["regret"], **look)
                 ends["regret"].append(

@@ -14,7 +14,7 @@ from pear.problem.actions import Action, Requirement
 from pear.problem.features import Feature, States
 from pear.problem.problem import Problem
 from pear.problem.values import plain
-from pear.problem.wording import show_number
+from pear.problem.wording import MONEY, show_amount, show_number
 
 BATCH = 8_192
 
@@ -34,6 +34,7 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
     """
     people = middle_states(problem) if states is None or not len(states) else states[:BATCH]
     legal = problem.actions.changes_legally(people)
+    money = next((f.unit for f in problem.space.features if f.unit in MONEY), "")
     lines = []
     for number, action in enumerate(problem.actions.actions):
         moves = np.flatnonzero(problem.actions.action_of == number)
@@ -44,17 +45,18 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
         after = float(problem.actions.results(people[[row]])[0, move])
         words = problem.actions.phrase(int(move), before, after)
         grid = _grid_words(problem.space[action.feature], action)
-        lines.append(f"{action.name}: {words}{grid}{_fact_words(action)}")
+        lines.append(f"{action.name}: {words}{grid}{_fact_words(action, money)}")
     return lines
 
 
-def _fact_words(action: Action) -> str:
-    """What is known of an action's time and money: ", 4 to 40 weeks, 200 once"."""
+def _fact_words(action: Action, money: str) -> str:
+    """What is known of an action's time and money: ", 4 to 40 weeks, €200 once"."""
     said = []
     units = (("weeks", " weeks", "at once"), ("once", " once", "no extra cost"))
     for key, unit, nothing in (*units, ("monthly", " a month", "nothing a month")):
         if facts := getattr(action, key):
-            ends = dict.fromkeys([show_number(min(facts)), show_number(max(facts))])
+            sign = "" if key == "weeks" else money
+            ends = dict.fromkeys(show_amount(end(facts), sign) for end in (min, max))
             said.append(f", {' to '.join(ends)}{unit}" if any(facts) else f", {nothing}")
     return "".join(said)
 

@@ -403,7 +403,7 @@ def _route(description: Schema, path: str, method: str, route: Schema) -> dict[s
         "parameters": [
             {
                 "name": parameter["name"],
-                "parts": [_type(parameter.get("schema", {}))],
+                "parts": [_type(parameter.get("schema", {})).removesuffix(" | null")],
                 "required": parameter.get("required", False),
                 "about": parameter.get("description", ""),
             }

@@ -34,6 +34,16 @@ RECORD = {
 }  # fmt: skip
 
 
+QUESTION = {
+    "number": 1,
+    "progress": "About 4 more after this.",
+    "plans": [
+        {"steps": [{"words": "Pay your 1 overdue bill", "takes": "4 weeks, €150 once"}]},
+        {"steps": [{"words": "Find someone to vouch for you", "takes": "3 weeks"}]},
+    ],
+}
+
+
 class Strict(BaseModel):
     """A request; fields that are not declared are refused."""
 
@@ -280,7 +290,9 @@ class ConversationView(BaseModel):
     progress: Progress
     limits: list[Limit] = Field(description="What this person cannot do.")
     notices: list[str] = Field(description="What to tell them, in words.")
-    question: Question | None = Field(None, description="At the stage of that name.")
+    question: Question | None = Field(
+        None, examples=[QUESTION], description="At the stage of that name."
+    )
     result: Result | None = Field(None, description="At the stage 'plan'.")
     no_plan: NoPlan | None = Field(None, description="At the stage of that name.")
 

@@ -36,6 +36,7 @@ function oneOpen(details) {
     for (const other of document.querySelectorAll("details.cannot[open]")) {
       if (other !== details) other.open = false;
     }
+    details.querySelector("form")?.scrollIntoView({ block: "nearest" });
   });
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
