@@ -155,24 +155,24 @@ def headline(curves: dict[str, pd.DataFrame]) -> dict[str, float]:
 def latency(
     planner: ExactPlanner, prior: GaussianMixturePrior, states: np.ndarray, weights: np.ndarray
 ) -> dict[str, float]:
-    """Milliseconds from an answer to the next question, and where they go."""
+    """Milliseconds of processor time from an answer to the next question, and where they go."""
     whole, update, first = [], [], []
     for number in range(0, len(states), 2):
         rng = np.random.default_rng(number)
         person = SimulatedPerson(weights[number], Noiseless())
-        began = time.perf_counter()
+        began = time.process_time()
         session = Session(
             planner, states[number], prior, response=Noiseless(), min_gain=0.0, seed=number
         )
         asked = session.ask()
-        first.append(time.perf_counter() - began)
+        first.append(time.process_time() - began)
         while asked is not None and session.n_answers < 6:
             choice = person.choose(question_of(session, asked.plans), rng)
-            began = time.perf_counter()
+            began = time.process_time()
             session.answer(choice)
-            update.append(time.perf_counter() - began)
+            update.append(time.process_time() - began)
             asked = session.ask()
-            whole.append(time.perf_counter() - began)
+            whole.append(time.process_time() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures = {
         "latency.p50_ms": float(np.median(whole) * 1e3),

@@ -43,7 +43,7 @@ WITHIN = 1.05
 JUDGES = 2_000
 """Most samples a pool is judged by."""
 
-STRANGERS = 16
+STRANGERS = 8
 """Samples of the background that plans are made for besides the draws. People unlike anyone before
 are few among the draws and want plans of all kinds: without these, what would tell that somebody
 is one of them is never asked."""

@@ -63,7 +63,7 @@ class Settings:
     draws: int = 32
     first_rows: int = 200_000
     pool_rows: int = 20_000
-    response: ResponseModel = field(default_factory=lambda: UnknownSharpness(0.3, 1.5, 0.02))
+    response: ResponseModel = field(default_factory=lambda: UnknownSharpness(0.3, 1.5, 0.005))
     posterior: Literal["particles", "slices"] = "particles"
     n_particles: int = 2000
     advance: bool = False
