@@ -129,13 +129,6 @@ def test_ten_questions_are_counted_as_answered(rows):
     assert (rows.loc[rows["k"] == 0, "answered"] == 0).all()
 
 
-def test_a_finished_run_is_not_run_again(smoke, monkeypatch):
-    written = {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()}
-    monkeypatch.setattr("pear.experiments.methods.exact_planner", None)
-    run_suite(("competitors", "graphs"), PROFILES["smoke"], smoke, workers=1)
-    assert {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()} == written
-
-
 def test_a_report_is_made_again_from_the_rows_it_left_beside_its_page(smoke, tmp_path, cache):
     again = tmp_path / "again"
     again.mkdir()
@@ -149,3 +142,10 @@ def test_a_report_is_made_again_from_the_rows_it_left_beside_its_page(smoke, tmp
     kept = pd.read_parquet(again / "rows.parquet")
     run_suite(("corruption",), profile, tmp_path / "empty", run=False, document=document)
     assert len(pd.read_parquet(again / "rows.parquet")) == len(kept)
+
+
+def test_a_finished_run_is_not_run_again(smoke, monkeypatch):
+    written = {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()}
+    monkeypatch.setattr("pear.experiments.methods.exact_planner", None)
+    run_suite(("competitors", "graphs"), PROFILES["smoke"], smoke, workers=1)
+    assert {path: path.stat().st_mtime_ns for path in (smoke / "rows").iterdir()} == written
