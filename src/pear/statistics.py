@@ -91,18 +91,38 @@ def ratio_estimate(values: Floats, others: Floats, rng: np.random.Generator) -> 
     return Estimate(len(values), mean, low, high)
 
 
+def relative_difference(values: Floats, others: Floats, rng: np.random.Generator) -> Estimate:
+    """By what share the mean of values ``(n,)`` is above that of others ``(m,)``, with its
+    interval.
+
+    >>> found = relative_difference(np.full(9, 3.0), np.full(8, 2.0), np.random.default_rng(0))
+    >>> found.mean, found.low, found.high
+    (0.5, 0.5, 0.5)
+    """
+
+    def above(mine: Floats, theirs: Floats, axis: int) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.mean(mine, axis=axis) / np.mean(theirs, axis=axis) - 1)
+
+    low = high = mean = float(above(values, others, 0))
+    if np.ptp(values) > 0 or np.ptp(others) > 0:
+        low, high = _resampled((values, others), above, rng, paired=False)
+    return Estimate(len(values), mean, low, high)
+
+
 def _resampled(
-    data: tuple[Floats, ...], statistic: Any, rng: np.random.Generator
+    data: tuple[Floats, ...], statistic: Any, rng: np.random.Generator, *, paired: bool = True
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic of people, each drawn with all that is theirs."""
+    """The percentile interval of a statistic of people, each drawn with all that is theirs, or of
+    two groups that are drawn by themselves."""
     low, high = stats.bootstrap(
         data,
         statistic,
         n_resamples=RESAMPLES,
-        batch=max(1, AT_ONCE // len(data[0])),
+        batch=max(1, AT_ONCE // max(map(len, data))),
         confidence_level=LEVEL,
         method="percentile",
-        paired=len(data) > 1,
+        paired=paired and len(data) > 1,
         rng=rng,
     ).confidence_interval
     return float(low), float(high)

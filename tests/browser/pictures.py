@@ -27,7 +27,12 @@ PHONE = {"viewport": {"width": 375, "height": 720}}
 DESKTOP = {"viewport": {"width": 1100, "height": 760}}
 TALL = {"viewport": {"width": 1100, "height": 1250}}
 TALL_PHONE = {"viewport": {"width": 375, "height": 1250}}
+LONG_PHONE = {"viewport": {"width": 375, "height": 2200}}
 COLOURS = 128
+
+LOWEST = """([what, height]) => Math.max(...[...document.querySelectorAll(what)]
+    .map(e => e.getBoundingClientRect().bottom).filter(y => y <= height - 16))"""
+"""Where the last of some elements ends that is wholly within a window's height."""
 
 
 class Camera:
@@ -43,13 +48,27 @@ class Camera:
         context.set_default_timeout(90_000)
         return Person(context.new_page(), language)
 
-    def take(self, person: Person, name: str, *, whole: bool = True) -> None:
+    def take(self, person: Person, name: str, *, whole: bool = True, until: str = "") -> None:
+        """A picture of what is seen, of the whole page, or from its top down to the end of the
+        last ``until`` that is within a window's height."""
         from PIL import Image
 
         person.page.mouse.move(0, 0)
         if not whole:
             person.page.evaluate("document.activeElement?.blur(); window.scrollTo(0, 0)")
-        image = Image.open(io.BytesIO(person.page.screenshot(full_page=whole)))
+        cut = {"full_page": whole}
+        if until:
+            size = person.page.viewport_size
+            low = person.page.evaluate(LOWEST, [until, size["height"]])
+            cut = {
+                "clip": {
+                    "x": 0,
+                    "y": 0,
+                    "width": size["width"],
+                    "height": low + (1 if until.endswith(" tr") else 16),
+                }
+            }
+        image = Image.open(io.BytesIO(person.page.screenshot(**cut)))
         image = image.convert("RGB").quantize(COLOURS)
         image.save(self.folder / f"service-{name}.png", optimize=True)
 
@@ -117,11 +136,12 @@ def of_the_ends(camera: Camera, database: Path) -> None:
 
 def of_the_audit(camera: Camera) -> None:
     """The report of an audit, on a desktop and on a phone."""
-    report = replace(audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15)), problem="small loans")
-    for name, screen in (("audit", TALL), ("audit-phone", TALL_PHONE)):
+    found = audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15))
+    report = replace(found, problem="small loans", model_fingerprint="3f9a41c07be85a36")
+    for name, screen in (("audit", TALL), ("audit-phone", LONG_PHONE)):
         reader = camera.person(**screen)
         reader.page.set_content(audit_page(report))
-        camera.take(reader, name, whole=False)
+        camera.take(reader, name, until="section, .outcome, main > p")
 
 
 PEOPLE = (
@@ -167,26 +187,38 @@ def cases(camera: Camera, key: str) -> None:
 
 
 def spread(database: Path) -> None:
-    """The cases as if they had come over some weeks."""
+    """The cases as if they had come over some weeks, each with a reference of its own."""
     with sqlite3.connect(database, timeout=30) as connection:
         order = "select id, stage from conversations order by created_at desc"
-        for number, (name, stage) in enumerate(connection.execute(order).fetchall()):
+        found = connection.execute(order).fetchall()
+        for number, (name, stage) in enumerate(found):
             days = 2 * number + 1, 2 * number + 1 if stage == "new" else number // 2
             dates = "created_at = created_at - 86400 * ?, updated_at = updated_at - 86400 * ?"
-            connection.execute(f"update conversations set {dates} where id = ?", (*days, name))
+            dates += ", expires_at = expires_at - 86400 * ?, reference = ?"
+            reference = f"Loan 2026-{118 + 7 * (len(found) - number)}"
+            values = (*days, 2 * number + 1, reference, name)
+            connection.execute(f"update conversations set {dates} where id = ?", values)
+            when = "update events set at = at - 86400 * ? where conversation_id = ?"
+            connection.execute(when, (days[1], name))
 
 
 def multiplied(database: Path) -> None:
-    """Every plan a dozen times, and those of women somewhat dearer: enough to compare."""
+    """Every plan a dozen times, earlier, and those of women somewhat dearer: enough to compare."""
     with sqlite3.connect(database, timeout=30) as connection:
         connection.row_factory = sqlite3.Row
-        for row in connection.execute("select * from conversations").fetchall():
+        for place, row in enumerate(connection.execute("select * from conversations").fetchall()):
             outcome = json.loads(row["outcome"])
             for number in range(12 if outcome.get("success") else 0):
-                dearer = 30 if "female" in row["groups"] else 20
+                dearer = 24 if "female" in row["groups"] else 20
                 outcome["effort"] = dearer + number % 5
-                known = {"id": f"{number}{row['id'][:30]}", "token_hash": f"{number}{row['id']}"}
-                copy = {**row, **known, "outcome": json.dumps(outcome)}
+                known = {
+                    "id": f"{number}{row['id'][:30]}",
+                    "token_hash": f"{number}{row['id']}",
+                    "reference": f"Loan 2025-{100 + 12 * place + number}",
+                    "created_at": row["created_at"] - 86400 * 60,
+                    "outcome": json.dumps(outcome),
+                }
+                copy = {**row, **known}
                 places = ", ".join("?" * len(copy))
                 names = ", ".join(f'"{name}"' for name in copy)
                 connection.execute(
@@ -195,17 +227,18 @@ def multiplied(database: Path) -> None:
 
 
 def of_the_lender(camera: Camera, key: str, database: Path) -> None:
-    """The lender's side and the API, on a desktop, with enough cases to compare."""
+    """The lender's side, on a desktop and on a phone, with enough cases to compare."""
     cases(camera, key)
     spread(database)
+    multiplied(database)
     lender = camera.person(**DESKTOP)
     lender.go("/lender")
-    camera.take(lender, "lender-sign-in", whole=False)
+    camera.take(lender, "lender-sign-in", until="footer.site")
     lender.page.get_by_label("Key").fill(key)
     lender.press("lender.sign_in")
-    camera.take(lender, "lender-cases")
+    camera.take(lender, "lender-cases", until=".cases tr")
     lender.page.set_viewport_size(PHONE["viewport"])
-    camera.take(lender, "lender-cases-phone", whole=False)
+    camera.take(lender, "lender-cases-phone", until=".cases tr")
     lender.page.set_viewport_size(DESKTOP["viewport"])
     on_the_way = lender.page.locator(".cases tr", has_text=re.compile("done: 1 of [2-9]"))
     on_the_way.filter(has=lender.page.locator(".state-plan")).first.locator("a").click()
@@ -214,26 +247,19 @@ def of_the_lender(camera: Camera, key: str, database: Path) -> None:
     camera.take(lender, "lender-case-phone")
     lender.page.set_viewport_size(DESKTOP["viewport"])
     lender.press("lender.case.link_new")
-    camera.take(lender, "lender-link", whole=False)
+    camera.take(lender, "lender-link", until=".made")
     lender.go("/lender/new")
     camera.take(lender, "lender-new")
+    lender.go("/lender/fairness")
+    camera.take(lender, "lender-fairness")
+
+
+def of_the_reference(camera: Camera) -> None:
+    """The API, for people who write programs."""
     for name, screen in (("api", TALL), ("api-phone", TALL_PHONE)):
         programmer = camera.person(**screen)
         programmer.go("/api")
-        camera.take(programmer, name, whole=False)
-
-
-def of_the_fairness(camera: Camera, database: Path) -> None:
-    """What the lender sees of groups when there are enough people."""
-    multiplied(database)
-    server = Server(f"sqlite:///{database}", *QUICK)
-    lender = Camera(camera.browser, server.address, camera.folder).person(**DESKTOP)
-    lender.go("/lender")
-    lender.page.get_by_label("Key").fill(server.key)
-    lender.press("lender.sign_in")
-    lender.go("/lender/fairness")
-    camera.take(lender, "lender-fairness")
-    server.stop()
+        camera.take(programmer, name, until=".route, pre, .contents")
 
 
 def main(folder: Path) -> None:
@@ -248,9 +274,9 @@ def main(folder: Path) -> None:
         of_the_person(camera)
         of_the_ends(camera, database)
         of_the_lender(camera, server.key, database)
+        of_the_reference(camera)
         of_the_audit(camera)
         server.stop()
-        of_the_fairness(camera, database)
         browser.close()
 
 

@@ -319,7 +319,7 @@ def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, insp
     page.get_by_label("Key", exact=True).fill(server.key)
     lender.press("lender.sign_in")
     lender.press("lender.new")
-    page.get_by_label("Your reference (optional)").fill("Case 77")
+    page.get_by_label("Reference (optional)").fill("Case 77")
     for name, value in {"Age": "50", "Children at home": "1", "Time as our customer": "4"}.items():
         page.get_by_label(name, exact=True).fill(value)
     for name, value in {

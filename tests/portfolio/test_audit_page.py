@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from pear.decision import BlackBox
 from pear.elicitation.files import Conversation
 from pear.portfolio import Everyone, Search, plan_portfolio
 from pear.portfolio.audit import AuditSettings, audit, page
+from pear.portfolio.audit.page import against, shown_of
 from pear.portfolio.plans import read_plans
 from pear.problem import Goal
 from tests.portfolio.small_problem import PROBLEM, WEIGHTS, black_box, people, write
@@ -160,11 +162,38 @@ def test_findings_are_by_kind_and_the_largest_first():
     assert list(report.findings) == ["By one attribute", "By two attributes"]
     single = report.findings["By one attribute"]
     assert all(words.startswith("Sex female: ") for words in single)
-    assert "% harder than for everybody else" in single[0]
+    assert "% more effort than for everybody else" in single[0]
     assert "of the refused get a plan; of everybody else, " in single[1]
     assert report.flagged == [words for part in report.findings.values() for words in part]
     text = page(report)
     assert text.index("By one attribute, the largest first") < text.index("By two attributes, the")
+    assert "raises even one false alarm in at most 5% of audits" in text
     seen, folded = text.split("How differences were tested")
     assert "djusted p" not in seen
     assert "Adjusted p" in folded
+
+
+def test_the_page_names_what_was_audited_and_how_to_get_the_figures():
+    text = page(audit(PROBLEM, portfolio(200)), made=date(2026, 3, 4))
+    assert "200 applications, " in text
+    assert "Audited on 4 March 2026 with" in text
+    assert "<code>--json</code>" in text
+
+
+def test_only_the_worse_off_are_red_and_bars_stand_where_a_difference_was_found():
+    report = audit(PROBLEM, portfolio(800, dearer=1.5, rarer=0.15))
+    sex = next(part for part in report.attributes if part.name == "sex")
+    shown = {one.measure: one for one in shown_of(sex)}
+    marks = {(name, row.label): row.mark for name, one in shown.items() for row in one.rows}
+    assert marks["plan", "female"] == marks["cost", "female"] == "worse"
+    assert marks["plan", "male"] == marks["cost", "male"] == "better"
+    assert marks["length", "female"] == ""
+    assert shown["length"].ticks == ()
+    assert not any(row.bar for row in shown["length"].rows)
+    assert shown["plan"].scale == ("60%", "100%")
+    assert shown["cost"].without == shown["length"].without > 0
+    assert shown["plan"].without == 0
+    # What stands in the table adds up.
+    women, men = (row.cell.estimate.mean for row in shown["plan"].rows)
+    said = against(shown["plan"].rows[0].cell, "plan")
+    assert said == f"{round(100 * men) - round(100 * women)} percentage points fewer"

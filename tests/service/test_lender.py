@@ -3,15 +3,20 @@
 import csv
 import io
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.service.helpers import KEY, PERSON, PROBLEM, RICH, Talk, running
 
+from pear.datasets import loan_book_problem
 from pear.elicitation.words import Words, catalogue
+from pear.service.forms import entries
 from pear.service.lender.api import as_csv, summary
 from pear.service.lender.fairness import fairness, groups_of, pairs, sentences
+from pear.service.lender.pages import _parts
+from pear.service.service import day
 from pear.service.store.database import Line, Outcome
 
 LENDER = {"Authorization": f"Bearer {KEY}"}
@@ -165,13 +170,69 @@ def test_a_case_shows_what_was_asked_and_said_the_plan_and_how_it_was_checked(cl
     assert "Change your job" in html
     for step in view["result"]["plan"]["steps"]:
         assert step["words"] in html
-    assert "Proved: among the steps considered" in html
+    assert "Easiest plan for the answers given (proved). After 1 answer we are" in html
     assert talk.token not in html
     plan = client.get(f"/lender/cases/{talk.id}/plan.json").json()
     assert [step["words"] for step in plan["steps"]] == [
         step["words"] for step in view["result"]["plan"]["steps"]
     ]
     assert client.get("/lender/cases/nothing").status_code == 404
+
+
+def test_a_step_said_to_be_done_is_told_with_its_day_and_as_not_checked(client):
+    talk = Talk(client, reference="A 4")
+    talk.finish()
+    sign_in(client)
+    path = f"/lender/cases/{talk.id}"
+    assert "Not checked." not in client.get(path).text
+    assert "you need not do anything" in client.get(path).text.lower()
+    steps = len(talk.read()["result"]["plan"]["steps"])
+    talk.post("done", {"steps": steps})
+    html = client.get(path).text
+    assert (
+        html.count(
+            f"Reported as done on {day(time.time(), catalogue('en', 'pear.service'))}. Not checked."
+        )
+        == steps
+    )
+    assert "ask for proof, then decide" in html
+    assert "Please check and decide" in client.get("/lender").text
+
+
+def test_the_list_says_why_there_is_no_plan(client):
+    talk = Talk(client)
+    for column in PROBLEM.actions.actionable:
+        talk.post("limits", {"kind": "feature", "feature": PROBLEM.space.names[column]})
+    assert talk.read()["stage"] == "no_plan"
+    sign_in(client)
+    assert "no steps are enough" in client.get("/lender").text
+    assert "you can see more than a model" in client.get(f"/lender/cases/{talk.id}").text
+
+
+def test_the_page_of_groups_says_which_cases_are_counted(client):
+    for _ in range(5):
+        Talk(client).post("accept")
+    Talk(client)
+    sign_in(client)
+    html = client.get("/lender/fairness").text
+    assert "Counted here: 5 of 6 cases" in html
+    assert '<th scope="rowgroup" colspan="6" class="kind">Age</th>' in html
+
+
+def test_a_form_has_its_fields_by_what_they_are_about():
+    problem = loan_book_problem()
+    said = Words(problem, catalogue("en", "pear.service"))
+    parts = _parts(said, entries(problem, said.texts, {}))
+    assert {part: [entry["name"] for entry in found] for part, found in parts.items()} == {
+        "person": [
+            "age", "sex", "children", "years_at_bank", "education", "occupation", "contract",
+        ],
+        "money": ["monthly_income", "savings", "debt_payments", "card_use", "overdue"],
+        "loan": ["loan_amount", "loan_term", "guarantor"],
+    }  # fmt: skip
+    hints = {entry["name"]: entry["hint"] for entry in parts["person"]}
+    assert hints["sex"].startswith("Not used in the decision. Only to see")
+    assert hints["age"] == "From 18 to 75"
 
 
 def test_with_a_pin_the_lender_does_not_see_what_was_said(settings):
@@ -222,21 +283,28 @@ def test_each_pair_of_groups_is_compared_once_with_its_baseline():
     rows += [row({"age": "40 to 49"}, 10 + n % 3) for n in range(30)]
     young, old = pairs(rows)
     assert (young.group, young.baseline, old.group) == ("20 to 29", "30 to 39", "40 to 49")
-    assert young.harder == pytest.approx(0.09, abs=0.01)
+    assert young.people == (40, 50)
+    assert young.harder.mean == pytest.approx(0.09, abs=0.01)
+    assert 0 < young.harder.low < young.harder.mean < young.harder.high
     assert (young.effort_differs, old.effort_differs) == (True, False)
     words = Words(PROBLEM, catalogue("en", "pear.service"))
     assert sentences((young, old), ["age"], words) == [
-        "Age 20–29: plans are about 9% harder than for age 30–39."
+        "Age 20–29: plans take about 9% more effort than for age 30–39 "
+        "(likely range 6% to 12%; 40 and 50 cases).",
+        "Age: no difference found in who gets a plan.",
     ]
-    assert sentences((old,), ["age"], words) == ["No difference by age was found."]
-    assert sentences((), ["age"], words) == ["There are too few people to compare by age."]
+    assert sentences((old,), ["age"], words) == [
+        "Age: no difference found, neither in who gets a plan nor in its effort."
+    ]
+    assert sentences((), ["age"], words) == ["Age: too few cases to compare."]
 
 
 def test_fewer_plans_are_told_as_shares():
     rows = [row({"age": "20 to 29"}, 10, success=n % 2 == 0) for n in range(40)]
     rows += [row({"age": "30 to 39"}, 10) for _ in range(50)]
     words = Words(PROBLEM, catalogue("de", "pear.service"))
-    [said] = sentences(pairs(rows), ["age"], words)
+    said, rest = sentences(pairs(rows), ["age"], words)
+    assert rest == "Age: kein Unterschied in der Mühe der Pläne gefunden."
     assert said.startswith("Age 20–29: 50\N{NO-BREAK SPACE}% bekommen einen Plan")
 
 

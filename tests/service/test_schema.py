@@ -1,5 +1,8 @@
 """The OpenAPI description: complete, with examples, and true whatever is sent."""
 
+import html
+import json
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -80,3 +83,15 @@ def test_whatever_is_sent_the_answer_is_as_described(client, mode):
             continue  # nothing of this route can be made wrong
         tried.add(operation.label)
     assert len(tried) >= 12
+
+
+def test_the_first_request_of_the_page_runs_as_it_stands(client):
+    page = html.unescape(client.get("/api").text)
+    sent = json.loads(page.partition("<<'END'\n")[2].partition("\nEND")[0])
+    headers = {"Authorization": f"Bearer {KEY}"}
+    made = client.post("/api/v1/conversations", json=sent, headers=headers)
+    assert made.status_code == 201
+    token = made.json()["token"]
+    assert client.get(f"/api/v1/links/{token}").status_code == 200
+    assert "export BASE=http://testserver/api/v1\nexport KEY=" in page
+    assert "<code>``" not in page

@@ -152,6 +152,14 @@ class Standing:
         """Whether the decision is in the person's favour as they are now."""
         return self.score > self.required
 
+    @property
+    def why_none(self) -> str:
+        """Why there is no plan: they refused each, none is enough (proven), or it is unknown."""
+        if self.refused_before:
+            return "refused"
+        verdict = self.result.plan.certificate.verdict if self.result is not None else ""
+        return "proven" if verdict == "infeasible" else "unknown"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         data: dict[str, Any] = _stored_form().dump_python(self)
@@ -369,14 +377,8 @@ class Told:
     done: tuple[ToldDone, ...]
     question: ToldQuestion | None = None
     result: ToldResult | None = None
-    proven: bool = False
-    refused_before: bool = False
+    why_none: str = ""
     suggestions: tuple[Suggestion, ...] = ()
-
-    @property
-    def why_none(self) -> str:
-        """Why there is no plan: the name of its text."""
-        return "refused" if self.refused_before else "proven" if self.proven else "unknown"
 
 
 def tell(standing: Standing, words: Words) -> Told:
@@ -407,7 +409,6 @@ class _Teller:
     def told(self) -> Told:
         standing, words = self.standing, self.words
         question, result = standing.question, standing.result
-        verdict = result.plan.certificate.verdict if result is not None else ""
         return Told(
             stage=standing.stage,
             points=points(standing.score, standing.required),
@@ -419,8 +420,7 @@ class _Teller:
             ),
             question=self._question(question) if question is not None else None,
             result=self._result(result) if result is not None and result.plan.success else None,
-            proven=verdict == "infeasible",
-            refused_before=standing.refused_before,
+            why_none=standing.why_none,
             suggestions=tuple(self._suggestions(result)) if result is not None else (),
         )
 

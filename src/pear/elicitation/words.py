@@ -19,7 +19,7 @@ from pear.errors import InvalidSetting
 from pear.planning.reasons import Alternative, StepReason
 from pear.problem import Plan, Problem, Step
 from pear.problem.actions import argument_code
-from pear.problem.features import Feature, Value
+from pear.problem.features import Feature, Record, Value
 from pear.problem.limits import Limit
 from pear.problem.wording import MONEY, phrase, show_amount, show_number
 
@@ -176,8 +176,13 @@ class Words:
 
     def loan(self, plan: Plan, *, short: bool = False) -> tuple[str, str]:
         """What somebody would get at the end of a plan, and what it costs in all."""
-        asked = self.problem.asked
         record = {**plan.start, **{step.feature: step.after for step in plan.steps}}
+        words, in_all = self.applied_for(record, short=short)
+        return words, self.texts("loan.whole", in_all=in_all) if in_all else ""
+
+    def applied_for(self, record: Record, *, short: bool = False) -> tuple[str, str]:
+        """The loan of a record, and how much money is paid back in all."""
+        asked = self.problem.asked
         offer = asked.offer(record) if asked else None
         if offer is None:
             return "", ""
@@ -191,9 +196,7 @@ class Words:
             months=offer.months,
             monthly=self.amount(offer.monthly or 0),
         )
-        if offer.in_all is None:
-            return words, ""
-        return words, self.texts("loan.whole", in_all=self.amount(offer.in_all))
+        return words, "" if offer.in_all is None else self.amount(offer.in_all)
 
     # Steps and limits
 

@@ -19,12 +19,12 @@ from starlette.concurrency import run_in_threadpool
 from pear.elicitation import Question, Result
 from pear.elicitation.shown import Line, Told, ToldPlan, ToldQuestion, ToldResult, tell
 from pear.elicitation.words import points
-from pear.problem import Plan
+from pear.problem import Feature, Plan
 from pear.service import conversations, schemas
 from pear.service.conversations import Says, View
 from pear.service.engine import example_people
 from pear.service.schemas import ServiceError, responses
-from pear.service.service import address_of, notices, page, service_of, words_of
+from pear.service.service import Service, address_of, notices, page, service_of, words_of
 from pear.service.store.database import Request
 
 router = APIRouter(prefix="/api/v1")
@@ -41,11 +41,11 @@ IdempotencyKey = Annotated[
     ),
 ]
 Viewed = schemas.ConversationView
-PERSON: list[str | Enum] = ["the person"]
+PERSON: list[str | Enum] = ["the applicant"]
 WAITING = {"Retry-After": "1"}
 
 
-@router.get("/problem", tags=["everyone"], responses=responses())
+@router.get("/problem", tags=["facts"], responses=responses())
 async def problem(request: HttpRequest) -> schemas.ProblemFacts:
     """What the decision looks at, and in which form a record gives it."""
     service = service_of(request)
@@ -356,7 +356,9 @@ description = APIRouter()
 
 Schema = Mapping[str, Any]
 
-ORDER = ("the person", "the lender", "everyone", "demonstration", "operation")
+MAKE_A_LINK = "post-api-v1-conversations"
+
+ORDER = ("the applicant", "the lender", "facts", "demonstration", "running the service")
 """Kinds of routes, in the order of the page."""
 
 
@@ -366,6 +368,7 @@ async def reference(request: HttpRequest) -> Response:
     whole = request.app.openapi()
     groups = _groups(whole)
     shapes = _shapes(whole, groups)
+    record = await run_in_threadpool(_sample_record, service_of(request))
     return page(
         request,
         "reference.html",
@@ -374,7 +377,33 @@ async def reference(request: HttpRequest) -> Response:
         named={shape["name"] for shape in shapes},
         errors=_fields(whole, {"$ref": "#/components/schemas/ProblemDetails"}),
         base=str(request.base_url).rstrip("/"),
+        record=record,
+        made=next(
+            route["sample"]
+            for group in groups
+            for route in group["routes"]
+            if route["id"] == MAKE_A_LINK
+        ),
     )
+
+
+def _sample_record(service: Service) -> str:
+    """Somebody whose link a first request can make, as JSON."""
+    if service.settings.demo:
+        record: Any = next(iter(example_people(service.settings).values()))
+    else:
+        record = {feature.name: _usable(feature) for feature in service.problem.space.features}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _usable(feature: Feature) -> Any:
+    """Some value that a feature can have."""
+    if feature.categories:
+        return feature.categories[0]
+    if feature.kind == "boolean":
+        return False
+    known = (end for end in (feature.lower, feature.upper, 0) if end is not None)
+    return int(next(known)) if feature.kind == "integer" else next(known)
 
 
 def _groups(description: Schema) -> list[dict[str, Any]]:
@@ -382,7 +411,7 @@ def _groups(description: Schema) -> list[dict[str, Any]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for path, methods in description["paths"].items():
         for method, route in methods.items():
-            kind = (route.get("tags") or ["everyone"])[0]
+            kind = (route.get("tags") or ["facts"])[0]
             found.setdefault(kind, []).append(_route(description, path, method, route))
     return [{"name": kind, "routes": found[kind]} for kind in ORDER if kind in found]
 
@@ -398,7 +427,7 @@ def _route(description: Schema, path: str, method: str, route: Schema) -> dict[s
         "id": f"{method}-{path.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
         "path": path,
         "method": method.upper(),
-        "summary": (route.get("description") or route.get("summary", "")).replace("``", ""),
+        "summary": route.get("description") or route.get("summary", ""),
         "key": bool(route.get("security")),
         "parameters": [
             {

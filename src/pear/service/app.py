@@ -119,12 +119,12 @@ def from_environment() -> FastAPI:
 
 
 def _add_probes(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", tags=["operation"])
+    @app.get("/healthz", tags=["running the service"])
     async def health() -> dict[str, str]:
         """The process lives."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["operation"])
+    @app.get("/readyz", tags=["running the service"])
     async def ready() -> dict[str, str]:
         """The database can be read and written, and a searcher answers."""
         if not service.ready:
@@ -144,7 +144,7 @@ def _add_probes(app: FastAPI, service: Service) -> None:
             raise retry_later(503, "No searcher answers.", 5) from None
         return {"status": "ready"}
 
-    @app.get("/metrics", tags=["operation"], response_class=Response)
+    @app.get("/metrics", tags=["running the service"], response_class=Response)
     async def metrics() -> Response:
         """Counts and durations in Prometheus' text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

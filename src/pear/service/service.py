@@ -474,6 +474,7 @@ def page(
         "token": "",
         "said": "",
         "notices": (),
+        "reported": (),
         "key_name": "",
         "correct_link": "",
         **context,

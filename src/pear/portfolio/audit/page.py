@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader
 
 from pear.portfolio.audit.report import (
     MEASURES,
+    MORE_IS_WORSE,
+    OF_PLANS,
     SHARES,
     Attribute,
     Cell,
@@ -33,8 +37,8 @@ VERDICTS = {
 """What is known of somebody who was refused."""
 
 
-def page(report: Report) -> str:
-    """The report as a self-contained HTML page."""
+def page(report: Report, made: date | None = None) -> str:
+    """The report as a self-contained HTML page, ``made`` today where no other day is named."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -47,23 +51,30 @@ def page(report: Report) -> str:
         "flipped": lambda flip: capital(flipped_words(flip)),
         "capital": capital,
     }
+    made = made or date.today()
     nobody = all(part.unheard == report.talkers for part in report.attributes)
     return environment.get_template("page.html").render(
         report=report,
+        made=f"{made.day} {made:%B %Y}",
         shown_of=shown_of,
         show=show,
         against=against,
         harder=harder,
         tested=tested(report),
         verdicts=VERDICTS,
+        of_plans=OF_PLANS,
         nobody_placed=nobody,
     )
+
+
+MOST_TICKS = 4
+"""Most steps between the ends of a scale."""
 
 
 @dataclass(frozen=True)
 class Bar:
     """Where the interval of a group begins, how ``wide`` it is and where its mean is, in
-    hundredths of the scale; ``mark`` tells those that were found."""
+    hundredths of the scale; ``mark`` tells who is worse off and who is better off."""
 
     low: str
     wide: str
@@ -73,17 +84,20 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One group's measure; the bar is None where the group is too small."""
+    """One group's measure; the bar is None where the group is too small, or no group differs;
+    ``mark`` tells whether it was found to be ``worse`` or ``better`` off."""
 
     label: str
     cell: Cell
     bar: Bar | None
+    mark: str
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One measure by one attribute; ``scale`` are the ends of its bars, in words, and ``empty``
-    groups have no row."""
+    """One measure by one attribute; ``scale`` are the ends of its bars, in words, ``ticks`` where
+    round numbers are between them, in hundredths. ``empty`` groups have no row; ``without`` a plan
+    are so many of the refused, who are not in it."""
 
     measure: str
     title: str
@@ -91,7 +105,9 @@ class Shown:
     share: bool
     rows: list[Row]
     scale: tuple[str, str] | None
+    ticks: tuple[str, ...]
     empty: int
+    without: int
 
 
 def shown_of(attribute: Attribute) -> list[Shown]:
@@ -102,55 +118,84 @@ def shown_of(attribute: Attribute) -> list[Shown]:
         present = [(label, cell) for label, cell in rows if cell.n]
         if present:
             share = measure in SHARES
-            ends = _ends([cell for _, cell in present], share)
-            drawn = [Row(label, cell, _bar(cell, ends)) for label, cell in present]
-            scale = None if ends is None else (show(ends[0], share), show(ends[1], share))
+            ticks = _ticks([cell for _, cell in present], share)
+            drawn = [
+                Row(label, cell, _bar(cell, measure, ticks), _mark(cell, measure))
+                for label, cell in present
+            ]
+            scale = (show(ticks[0], share), show(ticks[-1], share)) if ticks else None
+            places = tuple(f"{_place(tick, ticks):.1f}" for tick in ticks)
             empty = len(rows) - len(present)
-            found.append(Shown(measure, title, about, share, drawn, scale, empty))
+            refused = sum(g.cells["plan"].n for g in attribute.groups if "plan" in g.cells)
+            without = refused - sum(cell.n for _, cell in rows) if measure in OF_PLANS else 0
+            facts = (share, drawn, scale, places, empty, without)
+            found.append(Shown(measure, title, about, *facts))
     return found
 
 
-def _ends(cells: Sequence[Cell], share: bool) -> tuple[float, float] | None:
-    """The ends of a scale that holds every interval; None where all groups are too small."""
+def _ticks(cells: Sequence[Cell], share: bool) -> list[float]:
+    """Round numbers, evenly spaced, that hold every interval; none where no difference was found.
+
+    >>> from pear.statistics import Estimate
+    >>> cells = [Cell(90, False, Estimate(90, 0.7, 0.62, 0.74), flagged=True)]
+    >>> [round(tick, 2) for tick in _ticks(cells, share=True)]
+    [0.6, 0.65, 0.7, 0.75]
+    """
     known = [cell.estimate for cell in cells if cell.estimate is not None]
-    if not known:
-        return None
+    if not any(cell.flagged for cell in cells):
+        return []
     low, high = min(e.low for e in known), max(e.high for e in known)
-    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    low, high = low - room, high + room
-    return (max(0.0, low), min(1.0, high)) if share else (low, high)
+    width = (high - low) or abs(high) or 1.0
+    size = 10.0 ** floor(log10(width / MOST_TICKS))
+    step = next(size * times for times in (1, 2, 5, 10) if width <= size * times * MOST_TICKS)
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    ticks = [number * step for number in range(first, max(last, first + 1) + 1)]
+    return [tick for tick in ticks if -1e-9 <= tick <= 1 + 1e-9] if share else ticks
 
 
-def _bar(cell: Cell, ends: tuple[float, float] | None) -> Bar | None:
-    if cell.estimate is None or ends is None:
+def _place(value: float, ticks: Sequence[float]) -> float:
+    return 100 * (value - ticks[0]) / (ticks[-1] - ticks[0])
+
+
+def _mark(cell: Cell, measure: str) -> str:
+    """Whether a group was found to be worse or better off than everybody else."""
+    if not cell.flagged or cell.difference is None:
+        return ""
+    return "worse" if (cell.difference > 0) == (measure in MORE_IS_WORSE) else "better"
+
+
+def _bar(cell: Cell, measure: str, ticks: Sequence[float]) -> Bar | None:
+    if cell.estimate is None or not ticks:
         return None
-    low, mean, high = (
-        100 * (value - ends[0]) / ((ends[1] - ends[0]) or 1.0)
-        for value in (cell.estimate.low, cell.estimate.mean, cell.estimate.high)
-    )
-    mark = "found" if cell.flagged else "plain"
+    ends = cell.estimate.low, cell.estimate.mean, cell.estimate.high
+    low, mean, high = (_place(value, ticks) for value in ends)
+    mark = _mark(cell, measure) or "plain"
     return Bar(f"{low:.1f}", f"{max(high - low, 0.8):.1f}", f"{mean - 0.4:.1f}", mark)
 
 
 def against(cell: Cell, measure: str) -> str:
-    """How a group differs from everybody else, in words.
+    """How a group differs from everybody else, in words: the difference of what is shown.
 
-    >>> cell = Cell(90, False, Estimate(90, 0.7, 0.6, 0.8), difference=-0.196)
+    >>> from pear.statistics import Estimate
+    >>> cell = Cell(90, False, Estimate(90, 0.7, 0.6, 0.8), difference=-0.194)
     >>> against(cell, "plan"), against(cell, "cost"), against(Cell(90, True), "length")
-    ('20 in 100 fewer', 'about 22% easier', '')
+    ('19 percentage points fewer', 'about 22% less effort', '')
     """
     if cell.difference is None or cell.estimate is None:
         return ""
+    mean, rest = cell.estimate.mean, cell.estimate.mean - cell.difference
+    apart: float
     if measure == "cost":
-        return harder(cell.difference, cell.estimate.mean - cell.difference)
+        return harder(cell.difference, rest)
     if measure in SHARES:
-        size = f"{100 * abs(cell.difference):.0f}"
-        more, less = "in 100 more", "in 100 fewer"
+        apart = round(100 * mean) - round(100 * rest)
+        size, more, less = str(abs(apart)), "percentage points more", "percentage points fewer"
     else:
-        size, more, less = f"{abs(cell.difference):.1f}", "more", "less"
+        apart = round(mean, 1) - round(rest, 1)
+        size, more, less = f"{abs(apart):.1f}", "more", "less"
     if float(size) == 0:
         return "about the same"
-    return f"{size} {more if cell.difference > 0 else less}"
+    return f"{size} {more if apart > 0 else less}"
 
 
 def tested(report: Report) -> list[tuple[str, str, Any]]:

@@ -12,7 +12,10 @@ from pear.statistics import Estimate
 
 MEASURES = {
     "plan": ("Who gets a plan", "Share of the refused people for whom there is a plan"),
-    "cost": ("How hard the plan is", "Effort, where 1 stands for the easiest step there is"),
+    "cost": (
+        "How hard the plan is",
+        "Effort adds up the steps of a plan; 1 stands for the easiest step there is",
+    ),
     "length": ("How many steps it has", "Steps of the plan"),
     "finished": (
         "Who accepts a plan",
@@ -29,6 +32,12 @@ and steps over those with a plan), the others over conversations."""
 
 SHARES = ("plan", "finished")
 """Measures that are shares of people."""
+
+OF_PLANS = ("cost", "length")
+"""Measures of those who have a plan."""
+
+MORE_IS_WORSE = ("cost", "length", "questions")
+"""Measures of which people would rather have less."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +205,8 @@ class Report:
         if not self.flagged:
             return f"{self.tests} comparisons were made. That is not a proof of fairness."
         return (
-            f"{self.tests} comparisons were made. The chance that any of these is a false alarm "
-            f"is at most {self.level:.0%}."
+            f"{self.tests} comparisons were made. The method raises even one false alarm in at "
+            f"most {self.level:.0%} of audits."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -242,7 +251,7 @@ def findings(attributes: Sequence[Attribute], flips: Sequence[Flip]) -> dict[str
 
 SENTENCES = {
     "plan": "{mean} of the refused get a plan; of everybody else, {rest} do",
-    "cost": "plans are {compared} than for everybody else",
+    "cost": "plans take {compared} than for everybody else",
     "length": "plans have {mean} steps on average; for everybody else it is {rest}",
     "finished": "{mean} accept a plan in the end; of everybody else, {rest} do",
     "questions": "it takes {mean} questions on average; for everybody else it is {rest}",
@@ -283,14 +292,14 @@ def capital(words: str) -> str:
 
 
 def harder(difference: float, base: float) -> str:
-    """How much harder one effort is than another, in whole per cent of that.
+    """How much more one effort is than another, in whole per cent of that.
 
     >>> harder(13.3, 23.6), harder(-2.0, 10.0), harder(0.01, 10.0)
-    ('about 56% harder', 'about 20% easier', 'less than 1% harder')
+    ('about 56% more effort', 'about 20% less effort', 'less than 1% more effort')
     """
     share = round(100 * abs(difference) / base) if base > 0 else 0
     size = f"about {share}%" if share else "less than 1%"
-    return f"{size} {'harder' if difference > 0 else 'easier'}"
+    return f"{size} {'more' if difference > 0 else 'less'} effort"
 
 
 def _flip(flip: Flip) -> list[tuple[Size, str]]:
@@ -307,7 +316,7 @@ def _flip(flip: Flip) -> list[tuple[Size, str]]:
         amount = flip.difference.mean
         found.append((
             (0.0, abs(amount)),
-            f"{who}: their plans would be {harder(amount, flip.effort or 0.0)}.",
+            f"{who}: their plans would take {harder(amount, flip.effort or 0.0)}.",
         ))  # fmt: skip
     return found
 

@@ -19,7 +19,7 @@ from pear.problem import Feature, Problem
 from pear.problem.features import Record
 from pear.service import schemas
 from pear.service.store.database import Line
-from pear.statistics import amount_test, holm, share_test
+from pear.statistics import Estimate, amount_test, holm, relative_difference, share_test
 
 SMALLEST_GROUP = 5
 """Figures of fewer people are withheld: they would be about someone."""
@@ -91,16 +91,18 @@ def _efforts(people: Sequence[Line]) -> Floats:
 
 @dataclass(frozen=True)
 class Pair:
-    """A group beside its baseline. ``harder`` is how much more effort its plans are, as a share
-    of the baseline's; ``effort_differs`` and ``validity_differs`` whether that is more than chance.
+    """A group beside its baseline, with how many ``people`` are in both. ``harder`` is how much
+    more effort its plans are, as a share of the baseline's, with its 95% interval;
+    ``effort_differs`` and ``validity_differs`` whether that is more than chance.
     """
 
     feature: str
     group: str
     baseline: str
+    people: tuple[int, int]
     validity: float
     baseline_validity: float
-    harder: float | None
+    harder: Estimate | None
     effort_differs: bool
     validity_differs: bool
 
@@ -115,7 +117,7 @@ def pairs(lines: Iterable[Line]) -> tuple[Pair, ...]:
     ...     return Line(**facts, expires_at=0.0, groups={"sex": group}, outcome=outcome)
     >>> people = [line("female", 12.0 + n % 3) for n in range(20)]
     >>> [found] = pairs(people + [line("male", 10.0 + n % 3) for n in range(30)])
-    >>> found.group, found.baseline, round(found.harder, 2), found.effort_differs
+    >>> found.group, found.baseline, round(found.harder.mean, 2), found.effort_differs
     ('female', 'male', 0.18, True)
     """
     kinds: dict[str, dict[str, list[Line]]] = defaultdict(dict)
@@ -153,9 +155,10 @@ def _pair(
     own, other = _efforts(people), _efforts(others)
     harder = None
     if len(own) and len(other) and other.mean():
-        harder = float(own.mean() / other.mean() - 1)
+        harder = relative_difference(own, other, np.random.default_rng(0))
+    sizes = len(people), len(others)
     shares = float(_with_plan(people).mean()), float(_with_plan(others).mean())
-    return Pair(feature, group, baseline, *shares, harder, effort_differs, validity_differs)
+    return Pair(feature, group, baseline, sizes, *shares, harder, effort_differs, validity_differs)
 
 
 # In words
@@ -164,10 +167,12 @@ def _pair(
 def sentences(found: Sequence[Pair], features: Sequence[str], words: Words) -> list[str]:
     """What is to be said of the comparisons, worst first, each pair once."""
     texts, said = words.texts, []
-    for pair in sorted(found, key=lambda pair: -abs(pair.harder or 0)):
+    for pair in sorted(found, key=lambda pair: -abs(pair.harder.mean if pair.harder else 0)):
         names = {
             "group": capital(group_words(words, pair.feature, pair.group)),
             "baseline": group_words(words, pair.feature, pair.baseline),
+            "number": words.number(pair.people[0]),
+            "others": words.number(pair.people[1]),
         }
         if pair.validity_differs:
             shares = {
@@ -176,16 +181,26 @@ def sentences(found: Sequence[Pair], features: Sequence[str], words: Words) -> l
             }
             said.append(texts("lender.fair.fewer", **names, **shares))
         if pair.effort_differs and pair.harder is not None:
-            kind = "harder" if pair.harder > 0 else "easier"
-            percent = words.share(abs(pair.harder))
-            said.append(texts(f"lender.fair.{kind}", **names, percent=percent))
-    compared = {pair.feature for pair in found}
-    differ = {pair.feature for pair in found if pair.effort_differs or pair.validity_differs}
-    for name in features:
-        if name not in differ:
-            key = "no_difference" if name in compared else "unknown"
-            said.append(texts(f"lender.fair.{key}", feature=feature_words(words, name)))
-    return said
+            share = pair.harder
+            kind, sign = ("harder", 1) if share.mean > 0 else ("easier", -1)
+            low, high = sorted((sign * share.low, sign * share.high))
+            ends = {"low": words.share(low), "high": words.share(high)}
+            percent = words.share(abs(share.mean))
+            said.append(texts(f"lender.fair.{kind}", **names, **ends, percent=percent))
+    return said + [texts(f"lender.fair.{key}", feature=capital(feature_words(words, name)))
+                   for name in features if (key := _no_difference(found, name))]  # fmt: skip
+
+
+def _no_difference(found: Sequence[Pair], feature: str) -> str:
+    """In what the groups by a feature do not differ: the name of its text."""
+    compared = [pair for pair in found if pair.feature == feature]
+    effort = any(pair.effort_differs for pair in compared)
+    validity = any(pair.validity_differs for pair in compared)
+    if not compared:
+        return "unknown"
+    if effort or validity:
+        return "" if effort and validity else "same_validity" if effort else "same_effort"
+    return "no_difference"
 
 
 def feature_words(words: Words, name: str) -> str:
@@ -195,10 +210,15 @@ def feature_words(words: Words, name: str) -> str:
 
 
 def group_words(words: Words, feature: str, group: str) -> str:
-    """A group in words: "age 30 to 39", "sex female"."""
+    """A group with its feature: "age 30–39", "sex female"."""
+    return f"{feature_words(words, feature)} {value_words(words, feature, group)}"
+
+
+def value_words(words: Words, feature: str, group: str) -> str:
+    """A group by itself: "30–39", "female"."""
     known = feature in words.problem.space.names
     said = dict(words.problem.space[feature].category_words).get(group, group) if known else group
     lower, _, upper = said.partition(" to ")
     if lower.isdigit() and upper.isdigit():
         said = f"{lower}–{upper}"
-    return f"{feature_words(words, feature)} {said}"
+    return said

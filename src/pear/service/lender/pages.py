@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,12 +11,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, RedirectResponse
 
 from pear.elicitation.says import check_record
-from pear.elicitation.shown import Told, tell, tell_again
+from pear.elicitation.shown import Result, Told, tell, tell_again
+from pear.elicitation.words import Words, capital
+from pear.problem.wording import MONEY, SEPARATORS
 from pear.service.api import receipt_of
 from pear.service.conversations import View
 from pear.service.forms import entries, errors_of, facts, from_form
 from pear.service.lender.api import allowed, every_line, link_to, printable, summary, write_down
-from pear.service.lender.fairness import SMALLEST_GROUP, fairness, group_words, pairs, sentences
+from pear.service.lender.fairness import (
+    SMALLEST_GROUP,
+    fairness,
+    feature_words,
+    pairs,
+    sentences,
+    value_words,
+)
 from pear.service.lender.staff import Key, NotSignedIn, ProviderFailed
 from pear.service.operation import note
 from pear.service.schemas import ServiceError, retry_later
@@ -43,6 +52,9 @@ UNDER_WAY = "pear_signing_in"
 """Cookie of a browser that was sent to sign in; what it must bring back follows from it."""
 
 ROWS = 50
+
+SURE = 0.8
+"""Confidence from which the preferences of an applicant count as known."""
 
 Stage = Literal["", "new", "question", "plan", "no_plan", "favourable"]
 STAGES = ("new", "question", "plan", "no_plan", "favourable")
@@ -222,8 +234,12 @@ async def cases(
 
 def _row(request: Request, line: Line) -> dict[str, Any]:
     texts = words_of(request).texts
-    dates = {"made": day(line.created_at, texts), "changed": day(line.updated_at, texts)}
-    return {**summary(line).model_dump(), **dates, "state": _state(line)}
+    dates = {
+        "changed": day(line.updated_at, texts),
+        "ends": day(line.expires_at, texts),
+    }
+    told = {"state": _state(line), "why": line.outcome.why}
+    return {**summary(line).model_dump(), **dates, **told}
 
 
 def _state(line: Line) -> str:
@@ -262,6 +278,10 @@ async def _case_page(
         "expires": day(found.expires_at, words.texts),
     }
     told = tell(standing, words) if standing is not None else None
+    start, end = found.record, {}
+    if result is not None and result.plan.success:
+        changes = {step.feature: step.after for step in result.plan.steps}
+        end = {**result.plan.start, **changes}
     return _page(
         request,
         key,
@@ -271,9 +291,10 @@ async def _case_page(
         row={**summary(found).model_dump(), **dates, "state": _state(found)},
         told=told,
         verdict=result.plan.certificate.verdict if result is not None else "",
-        confidence=words.share(result.confidence)
-        if result is not None and result.plan.steps and result.confidence >= 0
-        else "",
+        confidence=_confidence(result, found.questions, words),
+        applied=words.applied_for(start),
+        planned=words.applied_for(end) if end else ("", ""),
+        reported=await _reported(request, found, told),
         all_steps=_all_steps(told),
         answers=[] if service.settings.pin else await _answers(request, found),
         used=used,
@@ -282,6 +303,8 @@ async def _case_page(
         problem=found.problem_fingerprint,
         model=found.model_fingerprint,
         link=link,
+        until=dates["expires"],
+        renewed=bool(link),
         may_create="create" in key.roles,
         may_delete="administer" in key.roles,
     )
@@ -290,6 +313,33 @@ async def _case_page(
 def _all_steps(told: Told | None) -> int:
     left = len(told.result.plan.steps) if told is not None and told.result is not None else 0
     return left + len(told.done) if told is not None else 0
+
+
+def _confidence(result: Result | None, answered: int, words: Words) -> str:
+    """How well the preferences are known that the plan was made for."""
+    if result is None or not result.plan.steps or result.confidence < 0:
+        return ""
+    if not answered:
+        return words.texts("lender.case.unasked")
+    kind = "rough" if result.confidence < SURE else "known"
+    percent = words.share(result.confidence)
+    return words.texts.count(f"lender.{kind}", answered, percent=percent)
+
+
+async def _reported(request: Request, found: Conversation, told: Told | None) -> list[str]:
+    """The days on which the steps done were said to be done; "" where that is not known."""
+    if told is None or not told.done:
+        return []
+    service, texts = service_of(request), words_of(request).texts
+    history = await service.database.run(service.store.history, found.id)
+    at = {event.number: event.at for event in history}
+    days = [
+        day(at[said["event"]], texts) if said.get("event") in at else ""
+        for said in found.said
+        if said["kind"] == "done"
+        for _step in said["steps"]
+    ]
+    return ([""] * len(told.done) + days)[-len(told.done) :]
 
 
 def _facts(request: Request, found: Conversation) -> tuple[list[dict[str, str]], ...]:
@@ -393,12 +443,35 @@ def _new(
         "lender_new.html",
         "new",
         422 if wrong else 200,
-        entries=fields,
+        groups=_parts(words, fields),
         wrong=errors_of(fields),
         reference=str(values.get("reference", "")),
         days=str(values.get("days", "") or service_of(request).settings.expiry_days),
-        **{"link": "", "number": "", **made},
+        **{"link": "", "number": "", "until": "", "renewed": False, **made},
     )
+
+
+def _parts(words: Words, fields: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """A form's fields by what they are about: the person, money, the loan.
+
+    What a feature's own facts do not tell is about the same as the one before it.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    asked, part = words.problem.asked, "person"
+    for feature, entry in zip(words.problem.space.features, fields, strict=True):
+        if feature.protected or feature.immutable:
+            kind = "person"
+        elif asked is not None and feature.name in (asked.amount, asked.months):
+            kind = part = "loan"
+        elif feature.unit in (*MONEY, "%"):
+            kind = part = "money"
+        else:
+            kind = part
+        if not feature.used:
+            hint = words.texts(f"lender.make.{'watched' if feature.protected else 'unused'}")
+            entry["hint"] = f"{entry['hint']}. {hint}" if entry["hint"] else hint
+        found.setdefault(kind, []).append(entry)
+    return found
 
 
 @router.post("/new")
@@ -421,7 +494,8 @@ async def make(request: Request) -> Response:
         token=token,
     )
     link = link_to(service, request, token)
-    return _new(request, key, subject, {}, [], link=link, number=conversation.id)
+    until = day(conversation.expires_at, words_of(request).texts)
+    return _new(request, key, subject, {}, [], link=link, number=conversation.id, until=until)
 
 
 # Fairness
@@ -436,14 +510,16 @@ async def fairness_page(request: Request) -> Response:
     found, compared = fairness(rows), pairs(rows)
     beside = {(pair.feature, pair.group): pair for pair in compared}
     protected = [f.name for f in service.problem.space.features if f.protected]
-    lines = [
-        {
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for group in found:
+        line = {
             **group.model_dump(),
-            "label": group_words(words, group.feature, group.group),
+            "label": capital(value_words(words, group.feature, group.group)),
             "pair": beside.get((group.feature, group.group)),
+            "effort": _decimal(group.effort, words),
+            "questions": _decimal(group.questions, words),
         }
-        for group in found
-    ]
+        kinds.setdefault(capital(feature_words(words, group.feature)), []).append(line)
     return _page(
         request,
         key,
@@ -451,9 +527,14 @@ async def fairness_page(request: Request) -> Response:
         "lender_fairness.html",
         "fairness",
         sentences=sentences(compared, protected, words) if found else [],
-        groups=lines,
-        baselines={
-            pair.feature: group_words(words, pair.feature, pair.baseline) for pair in compared
-        },
+        kinds=kinds,
+        counted=sum(row.outcome.success is not None for row in rows),
+        total=len(rows),
         smallest=SMALLEST_GROUP,
     )
+
+
+def _decimal(value: float | None, words: Words) -> str:
+    """A mean with one decimal, as the language writes it."""
+    _thousands, point = SEPARATORS.get(words.texts.language, (".", ","))
+    return "–" if value is None else f"{value:.1f}".replace(".", point)

@@ -185,7 +185,7 @@ class Outcome:
     """How a conversation went, as far as the lender sees it: none of the person's data.
 
     ``success`` says whether there is a plan, None while that is open; ``steps`` and ``effort`` are
-    the plan's, ``done`` the steps done before it.
+    the plan's, ``done`` the steps done before it; ``why`` there is none.
     """
 
     score: float = 0.0
@@ -194,6 +194,7 @@ class Outcome:
     steps: int | None = None
     effort: float | None = None
     done: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +259,8 @@ def outcome_of(standing: Standing) -> Outcome:
     if standing.stage == "plan" and standing.result is not None:
         plan = standing.result.plan
         return replace(outcome, success=True, steps=len(plan.steps), effort=plan.cost)
-    return replace(outcome, success=False) if standing.stage == "no_plan" else outcome
+    none = standing.stage == "no_plan"
+    return replace(outcome, success=False, why=standing.why_none) if none else outcome
 
 
 @dataclass(frozen=True)
