@@ -50,8 +50,8 @@ def test_rows_are_things_to_do_and_those_that_differ_come_first():
 def test_a_value_that_differs_stands_in_its_cell_and_one_step_is_done_or_not():
     question = told_question((0, 9), (3, 9, 12))
     income, settle = question.lines
-    assert income.label == "Increase your monthly income from 10 to …"
-    assert income.now == ""
+    assert income.label == "Monthly income"
+    assert income.now == "now\N{NO-BREAK SPACE}10"
     assert [cell.value for cell in income.cells] == ["12", "18"]
     assert all(cell.refusals for cell in income.cells)
     assert [cell.value for cell in settle.cells] == ["no", "yes"]

@@ -461,10 +461,6 @@ class _Teller:
 
     def _label(self, row: Row) -> tuple[str, str]:
         """What a row is about whose plans differ in its value, and how that is now."""
-        opened = {self.words.open_step(step) for step in row.steps if step is not None}
-        label = opened.pop()
-        if not opened and "…" in label:
-            return label, ""
         before = self.words.value(row.feature, row.step.before)
         return self._name(row), self.words.texts("compare.now", value=before)
 

@@ -215,11 +215,6 @@ class Words:
             action, feature, feature.code(step.before), feature.code(step.after), step.argument
         )
 
-    def open_step(self, step: Step) -> str:
-        """A step in words with its value left open: "Raise your income to … (now €1,850)"."""
-        shown = re.escape(self.value(step.feature, step.after))
-        return re.sub(rf"(?<![\w.,]){shown}(?!\w)", "…", self.step(step), count=1)
-
     def value(self, feature: str, value: Value | None) -> str:
         """A value of a feature: "€1,500"."""
         known = self.problem.space[feature]
