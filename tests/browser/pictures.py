@@ -26,7 +26,7 @@ from pear.service.store.database import hashed
 PHONE = {"viewport": {"width": 375, "height": 720}}
 DESKTOP = {"viewport": {"width": 1100, "height": 760}}
 TALL = {"viewport": {"width": 1100, "height": 1250}}
-TALL_PHONE = {"viewport": {"width": 375, "height": 1250}}
+LONG = {"viewport": {"width": 1100, "height": 2000}}
 LONG_PHONE = {"viewport": {"width": 375, "height": 2200}}
 COLOURS = 128
 
@@ -256,7 +256,7 @@ def of_the_lender(camera: Camera, key: str, database: Path) -> None:
 
 def of_the_reference(camera: Camera) -> None:
     """The API, for people who write programs."""
-    for name, screen in (("api", TALL), ("api-phone", TALL_PHONE)):
+    for name, screen in (("api", LONG), ("api-phone", LONG_PHONE)):
         programmer = camera.person(**screen)
         programmer.go("/api")
         camera.take(programmer, name, until=".route, pre, .contents")
