@@ -329,7 +329,7 @@ def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, insp
         page.get_by_label(name, exact=True).select_option(value)
     for name, value in {
         "Net monthly income": "€1,850", "Savings": "900", "Monthly payments on other debts": "210",
-        "Card balance": "55%", "Overdue bills": "1", "Loan amount": "8,000",
+        "Card balance (share of its limit)": "55%", "Overdue bills": "1", "Loan amount": "8,000",
         "Loan term": "36",
     }.items():  # fmt: skip
         page.get_by_label(name, exact=True).fill(value)
