@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -18,6 +19,13 @@ from pear.service.service import make_service
 from pear.service.settings import ROLES, Settings
 from pear.service.store.database import Database
 from pear.service.store.tables import metadata
+
+
+@pytest.fixture(autouse=True)
+def seeds(monkeypatch):
+    """Conversations of a test have the same seeds in every run."""
+    numbers = itertools.count(1)
+    monkeypatch.setattr("pear.service.conversations.secrets.randbelow", lambda _: next(numbers))
 
 
 @pytest.fixture(scope="session")

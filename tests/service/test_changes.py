@@ -196,13 +196,13 @@ def test_a_promised_plan_is_still_promised_under_a_new_model_and_without_the_set
         assert "keeps its word on this plan until" in before["notices"][0]
         assert not any("earlier plan" in notice for notice in before["notices"])
     with running(settings, shift=-0.9) as client:
-        after = reopened(talk, client).read()
+        after = reopened(talk, client).finish()
         assert steps_of(after) != steps_of(before)
         [promise] = [notice for notice in after["notices"] if "earlier plan" in notice]
         assert all(words in promise for words in steps_of(before))
         assert not any("keeps its word on this plan until" in notice for notice in after["notices"])
         reopened(talk, client).post("limits", {"kind": "feature", "feature": "job"})
-        later = reopened(talk, client).read()
+        later = reopened(talk, client).finish()
         assert promise in later["notices"], "said as long as it holds"
     with running(settings, shift=-9.0) as client:
         none = reopened(talk, client).read()
