@@ -45,6 +45,7 @@ def test_from_refusal_to_the_last_step_done_and_back(open_page, inspect, languag
     person.back()
     assert person.cells() == first
     page.go_forward()
+    page.locator(".hard summary").first.click()
     page.locator(".hard li").first.locator("button").last.click()
     person.arrive()
     assert page.get_by_role("status").filter(has_text=person("said.limit")).is_visible()
@@ -227,7 +228,7 @@ def test_own_data_are_checked_as_they_are_typed(open_page):
         income.blur()
         assert page.locator("#error-monthly_income").is_visible(), doubtful
     income.fill("€1,900")
-    page.get_by_label("Card balance").fill("40%")
+    page.get_by_label("Card balance (share of its limit)").fill("40%")
     page.get_by_role("button", name=person("own.submit")).click()
     assert page.url.endswith("/own"), "nothing is sent while something is missing"
     summary = page.get_by_role("alert")
@@ -320,7 +321,8 @@ def test_the_lender_makes_a_link_follows_the_case_and_deletes_it(open_page, insp
     lender.press("lender.sign_in")
     lender.press("lender.new")
     page.get_by_label("Reference (optional)").fill("Case 77")
-    for name, value in {"Age": "50", "Children at home": "1", "Time as our customer": "4"}.items():
+    customer = "Time as the lender's customer"
+    for name, value in {"Age": "50", "Children at home": "1", customer: "4"}.items():
         page.get_by_label(name, exact=True).fill(value)
     for name, value in {
         "Sex": "female", "Education": "school diploma", "Occupation": "manual work",

@@ -98,7 +98,7 @@ def test_a_plan_says_its_time_its_loan_and_what_it_reaches(loan_book):
     assert plan.loan_in_all.startswith("You would pay back €")
     assert plan.points > 50
     assert [step.after for step in plan.steps][-1] == plan.points
-    assert plan.money == "€150 once"
+    assert plan.money == "€150 once, plus an amount we don’t know", "what is owed is not known"
     dear = replace(result.plan.steps[0], once=200.0, monthly=15.0)
     standing = replace(standing, result=replace(result, plan=replace(result.plan, steps=(dear,))))
     assert tell(standing, Words(problem)).result.plan.money == "€200 once, €15 a month"
@@ -202,5 +202,5 @@ def test_what_is_not_known_of_a_step_is_not_said_of_its_plan():
     facts = tell(Standing("question", 0.1, 0.5, 0, question=question), words).question.facts
     time, money = ([cell.value for cell in line.cells] for line in facts[:2])
     assert time[3] == "not known"
-    assert money[:2] == ["not known", "no extra cost"]
+    assert money[:2] == ["not known", "nothing to pay"]
     assert money[3] == "not known"

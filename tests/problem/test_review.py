@@ -73,7 +73,7 @@ def test_the_loan_book_has_nothing_odd_in_it():
 def test_no_time_and_no_money_are_said_so():
     lines = describe_actions(loan_book_problem())
     [less] = [line for line in lines if line.startswith("ask_for_less")]
-    assert less.endswith(", at once, no extra cost")
+    assert less.endswith(", at once, nothing to pay")
 
 
 def test_actions_in_words_are_said_to_someone_they_apply_to():

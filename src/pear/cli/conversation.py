@@ -279,7 +279,7 @@ class Conversation:
         if not plan.steps:
             self._say("plan.reached")
             return result
-        self._say("plan.lead")
+        self._print(Whole(texts.count("plan.lead", len(plan.steps))))
         score = texts("plan.score_way", before=told.points, after=plan.points, bar=told.required)
         glance = {"time": plan.time, "money": plan.money, "loan": plan.loan, "score": score}
         self._hanging((texts(f"plan.{name}"), words, "") for name, words in glance.items() if words)

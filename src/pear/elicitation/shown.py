@@ -451,18 +451,13 @@ class _Teller:
         )
 
     def _too_hard(self, row: Row) -> Hard:
-        label = self.words.step(row.step) if row.one_way else self._label(row)[0]
+        label = self.words.step(row.step) if row.one_way else self._name(row)
         each = [self._refusals(step) for step in row.steps if step is not None]
         milder = dict.fromkeys(refusal for found in each for refusal in found[:-1])
         return Hard(label, (*milder, each[0][-1]))
 
     def _name(self, row: Row) -> str:
         return capital(self.words.problem.space[row.feature].words)
-
-    def _label(self, row: Row) -> tuple[str, str]:
-        """What a row is about whose plans differ in its value, and how that is now."""
-        before = self.words.value(row.feature, row.step.before)
-        return self._name(row), self.words.texts("compare.now", value=before)
 
     def _line(self, row: Row) -> Line:
         texts = self.words.texts
@@ -473,14 +468,14 @@ class _Teller:
                 for step in row.steps
             )
             return Line(self.words.step(row.step), "", cells, row.shared)
-        label, now = self._label(row)
+        now = texts("compare.now", value=self.words.value(row.feature, row.step.before))
         cells = tuple(
             Cell(self.words.value(row.feature, step.after), True, self._refusals(step))
             if step is not None
             else Cell(texts("compare.same"))
             for step in row.steps
         )
-        return Line(label, now, cells)
+        return Line(self._name(row), now, cells)
 
     def _order(self, plans: Sequence[Plan]) -> Line:
         """Plans of the same steps differ in their order only."""
@@ -497,7 +492,7 @@ class _Teller:
         columns = {
             "time": [self.words.plan_time(plan) for plan in plans],
             "money": [self.words.plan_money(plan) for plan in plans],
-            "loan": [self.words.loan(plan, short=True)[0] for plan in plans],
+            "loan": self.words.loans(plans),
             "score": [self._reached(plan) for plan in plans],
         }
         lines = [
@@ -517,7 +512,7 @@ class _Teller:
         return differ, tuple(line for line in lines if line.shared)
 
     def _unsaid(self, name: str, plan: Plan) -> str:
-        """No money is no extra cost only where that is stated of every step."""
+        """There is nothing to pay only where that is stated of every step."""
         stated = all(step.once is not None or step.monthly is not None for step in plan.steps)
         return self.words.texts("money.none" if name == "money" and stated else "compare.unknown")
 

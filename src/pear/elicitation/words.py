@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -165,19 +165,30 @@ class Words:
         return self.texts("time.up_to", time=time) if sum(known) > 0 else time
 
     def plan_money(self, plan: Plan) -> str:
-        """The money a plan takes, once and each month; empty where it takes none."""
+        """The money a plan takes, once and each month, and whether there is more; empty where
+        none is known of."""
         sums = (sum(getattr(step, key) or 0 for step in plan.steps) for key in ("once", "monthly"))
-        return ", ".join(self._money(*sums))
+        known = ", ".join(self._money(*sums))
+        stated = all(step.once is not None or step.monthly is not None for step in plan.steps)
+        return known if stated or not known else self.texts("money.more", money=known)
 
     def _money(self, once: float, monthly: float) -> Iterator[str]:
         for key, value in (("once", once), ("monthly", monthly)):
             if value:
                 yield self.texts(f"money.{key}", amount=self.amount(value))
 
+    def loans(self, plans: Sequence[Plan]) -> list[str]:
+        """What somebody would get at the end of each plan, and what it costs in all where the
+        terms differ."""
+        asked = self.problem.asked
+        term = asked.months if asked and asked.months else ""
+        if len({_at_end(plan).get(term) for plan in plans}) > 1:
+            return [". ".join(filter(None, self.loan(plan))) for plan in plans]
+        return [self.loan(plan, short=True)[0] for plan in plans]
+
     def loan(self, plan: Plan, *, short: bool = False) -> tuple[str, str]:
         """What somebody would get at the end of a plan, and what it costs in all."""
-        record = {**plan.start, **{step.feature: step.after for step in plan.steps}}
-        words, in_all = self.applied_for(record, short=short)
+        words, in_all = self.applied_for(_at_end(plan), short=short)
         return words, self.texts("loan.whole", in_all=in_all) if in_all else ""
 
     def applied_for(self, record: Record, *, short: bool = False) -> tuple[str, str]:
@@ -297,6 +308,11 @@ class Words:
     def certificate(self, verdict: str) -> str:
         """What is proven about a plan."""
         return self.texts(f"certificate.{verdict}")
+
+
+def _at_end(plan: Plan) -> Record:
+    """The record of a person who has done a plan."""
+    return {**plan.start, **{step.feature: step.after for step in plan.steps}}
 
 
 def points(score: float, required: float | None = None) -> int:

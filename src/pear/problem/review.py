@@ -52,7 +52,7 @@ def describe_actions(problem: Problem, states: States | None = None) -> list[str
 def _fact_words(action: Action, money: str) -> str:
     """What is known of an action's time and money: ", 4 to 40 weeks, €200 once"."""
     said = []
-    units = (("weeks", " weeks", "at once"), ("once", " once", "no extra cost"))
+    units = (("weeks", " weeks", "at once"), ("once", " once", "nothing to pay"))
     for key, unit, nothing in (*units, ("monthly", " a month", "nothing a month")):
         if facts := getattr(action, key):
             sign = "" if key == "weeks" else money

@@ -291,12 +291,13 @@ def _data_page(
 @router.get("/c/{token}/receipt")
 async def receipt(request: Request, token: str) -> Response:
     """The plan as a page to print."""
-    _service, view = await _look(request, token)
+    service, view = await _look(request, token)
     words = words_of(request)
     told = tell(view.standing, words) if view.standing is not None else None
     if view.standing is None or view.standing.result is None or told is None or not told.result:
         return RedirectResponse(f"/c/{token}/now", 303)
     used, besides = facts(words.problem, view.standing.result.plan.start)
+    base = service.settings.base_url or str(request.base_url)
     return _page(
         request,
         token,
@@ -306,6 +307,7 @@ async def receipt(request: Request, token: str) -> Response:
         used=used,
         besides=besides,
         reference=reference_of(view.conversation.id),
+        link=f"{base.rstrip('/')}/c/{token}",
         dates=_dates(request, view),
     )
 
