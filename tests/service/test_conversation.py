@@ -158,7 +158,7 @@ def test_a_step_that_is_done_is_in_the_data_and_the_rest_is_planned_from_there(t
     assert rest[-1]["score_after"] > after["bar"]
     last = talk.post("done", {"steps": len(rest)}).json()
     assert last["result"]["plan"]["steps"] == []
-    assert any("this model says yes" in notice for notice in last["notices"])
+    assert any("the lender’s model says yes" in notice for notice in last["notices"])
 
 
 def test_more_steps_than_the_plan_has_cannot_be_done(talk):

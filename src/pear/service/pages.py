@@ -176,6 +176,7 @@ async def start(request: Request, token: str) -> Response:
         points=points(conversation.outcome.score, bar),
         bar=points(bar),
         choices=service.settings.choices,
+        loan=words_of(request).applied_for(record)[0],
         used=used,
         besides=besides,
     )
