@@ -35,7 +35,7 @@ def loan_book_problem() -> Problem:
 
     >>> problem = loan_book_problem()
     >>> len(problem.space), len(problem.actions), len(problem.costs.edges)
-    (15, 77, 18)
+    (15, 67, 18)
     >>> [archetype.name for archetype in problem.archetypes][:2]
     ['parent with little time', 'early career']
     """

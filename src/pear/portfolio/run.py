@@ -498,7 +498,7 @@ def recourse(
     >>> table = recourse(loan_book_classifier(problem), people, problem)
     >>> table[["decision", "verdict", "length"]]
           decision  verdict  length
-    Amina  refused  optimal       4
+    Amina  refused  optimal       3
     """
     black_box = load_model(model, problem)
     states = problem.states(people)
