@@ -47,6 +47,9 @@ def test_an_error_in_a_notebook_is_an_error(tmp_path):
 
 
 def test_what_a_cell_shows_is_what_a_notebook_would_show():
+    # Figures that other tests left open would be shown.
+    pytest.importorskip("matplotlib.pyplot").close("all")
+
     def cell(source):
         return {"cell_type": "code", "source": [source], "outputs": [], "metadata": {}}
 
