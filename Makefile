@@ -3,7 +3,7 @@
 #   make demo     install the core and run the demo in the terminal
 #   make install  install the package with every extra
 #   make test     lint, format check, types, tests with coverage
-#   make quick    what changes break first: no slow tests, SQLite only; under two minutes
+#   make quick    what changes break first: no slow tests, SQLite only; about two minutes
 #   make bench    the quick form of every benchmark, figures under results/bench/
 #   make docs     build the documentation site with strict links; run its examples and notebooks
 #   make clean    remove what the targets above made, except the environment
